@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -96,6 +97,9 @@ func (s *Server) runQuery(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.cfg.Query.Admit(c.Request().Context()); err != nil {
+		return s.queryFailure(c, err)
+	}
 	run, contentType := s.cfg.Query.WriteJSON, "application/json"
 	if wantsArrow(c.Request()) {
 		run, contentType = s.cfg.Query.WriteArrow, arrowStream
@@ -144,6 +148,11 @@ func (s *Server) refuseQuery(c echo.Context, err error) error {
 
 // queryFailure returns the response to a query that failed for reasons other than its text.
 func (s *Server) queryFailure(c echo.Context, err error) error {
+	if limited, ok := errors.AsType[*query.RateError](err); ok {
+		seconds := max((limited.After+time.Second-1)/time.Second, 1)
+		c.Response().Header().Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
+		return &rest.Error{Status: http.StatusTooManyRequests, Message: fmt.Sprintf("%s; try again in %d s", err, seconds)}
+	}
 	switch {
 	case errors.Is(err, query.ErrBusy):
 		c.Response().Header().Set("Retry-After", strconv.Itoa(retryQuery))

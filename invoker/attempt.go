@@ -27,6 +27,8 @@ type attempt struct {
 	state         stateSize
 	memory        attemptMemory
 	activity      activity
+	action        *actionWaiter    // while it waits for a token; nil: it does not
+	actionPaid    bool             // it has the token for its next command
 	span          *tracing.Attempt // nil: not traced
 
 	// How it ended.

@@ -6,6 +6,7 @@ import (
 
 	"platform/internal/feature"
 	"platform/internal/stats"
+	"platform/internal/tokenbucket"
 	"platform/internal/tracing"
 	"platform/invoker/endpoint"
 	"platform/invoker/identity"
@@ -28,6 +29,10 @@ type Config struct {
 	ConcurrentInvocations int
 	// ServiceInvocations bounds the open attempts of one service. 0 means unbounded.
 	ServiceInvocations int
+	// StartRate bounds how many attempts start. If it is a bound, services take turns.
+	StartRate tokenbucket.Rate
+	// ActionRate bounds how many journal commands of handlers are accepted; handlers wait.
+	ActionRate tokenbucket.Rate
 	// NoResponseWarning is the time without response headers after which an attempt is
 	// marked, logged and counted; it continues. 0: never.
 	NoResponseWarning time.Duration

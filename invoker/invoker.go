@@ -9,6 +9,7 @@ import (
 
 	"platform/internal/ids"
 	"platform/internal/logsample"
+	"platform/internal/tokenbucket"
 	"platform/invoker/endpoint"
 	"platform/metadata"
 	"platform/partition/attempts"
@@ -36,6 +37,7 @@ type Invoker struct {
 	client         *endpoint.Client
 	open           func(endpoint.Receiver) Stream
 	slots          slots
+	actions        actions
 	memory         budget
 	loads          chan struct{} // a slot for each journal that is being read
 	routes         routes
@@ -60,6 +62,8 @@ func New(cfg Config, registry Registry, log *slog.Logger) *Invoker {
 	iv := &Invoker{cfg: cfg, registry: registry, log: log, sessions: map[*Session]struct{}{}}
 	iv.slots.limit, iv.slots.perService, iv.slots.maxRecords = cfg.ConcurrentInvocations, cfg.ServiceInvocations, maxRecords
 	iv.slots.reopen = iv.reopen
+	iv.slots.starts = throttle{Bucket: tokenbucket.New(cfg.StartRate), onToken: iv.startsDue}
+	iv.actions.tokens = throttle{Bucket: tokenbucket.New(cfg.ActionRate), onToken: iv.actions.due}
 	iv.sampler = logsample.New[sampleKey](sampleLimit, sampleWindow, maxSamples)
 	iv.memory.limit, iv.memory.ceiling = cfg.MemoryLimit, cfg.InvocationMemoryLimit
 	iv.loads = make(chan struct{}, 4*runtime.GOMAXPROCS(0))

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -12,14 +14,15 @@ import (
 )
 
 var (
-	descOpen     = metrics.Desc("invoker_open_attempts", "Open attempts of the services with the most of them.", "service")
-	descWaiting  = metrics.Desc("invoker_waiting_invocations", "Invocations that are admitted and wait for a slot for an attempt, of the services with the most of them.", "service")
-	descAge      = metrics.Desc("invoker_waiting_age_seconds", "How long the oldest invocation that is admitted has waited for a slot for an attempt, of the services with the most of them.", "service")
-	descSlots    = metrics.Desc("invoker_slots", "Attempts that may be open (worker.invoker.concurrent-invocations-limit), 0 for unlimited.")
-	descSilent   = metrics.Desc("invoker_silent_attempts", "Open attempts whose endpoint has sent no response headers for longer than worker.invoker.no-response-warning.")
-	descSilences = metrics.Desc("invoker_silent_attempts_total", "Attempts whose endpoint sent no response headers for that long.")
-	descPool     = metrics.PoolUsage("invoker")
-	descPoolSize = metrics.PoolCapacity("invoker")
+	descOpen      = metrics.Desc("invoker_open_attempts", "Open attempts of the services with the most of them.", "service")
+	descWaiting   = metrics.Desc("invoker_waiting_invocations", "Invocations that are admitted and wait for a slot for an attempt, of the services with the most of them.", "service")
+	descAge       = metrics.Desc("invoker_waiting_age_seconds", "How long the oldest invocation that is admitted has waited for a slot for an attempt, of the services with the most of them.", "service")
+	descSlots     = metrics.Desc("invoker_slots", "Attempts that may be open (worker.invoker.concurrent-invocations-limit), 0 for unlimited.")
+	descSilent    = metrics.Desc("invoker_silent_attempts", "Open attempts whose endpoint has sent no response headers for longer than worker.invoker.no-response-warning.")
+	descSilences  = metrics.Desc("invoker_silent_attempts_total", "Attempts whose endpoint sent no response headers for that long.")
+	descThrottled = metrics.Desc("invoker_throttled_seconds_total", "Time during which attempts waited for tokens: to start (worker.invoker.invocation-throttling), or for their next command (action-throttling).", "bucket")
+	descPool      = metrics.PoolUsage("invoker")
+	descPoolSize  = metrics.PoolCapacity("invoker")
 )
 
 // Collector returns the metrics of the attempts that are open or wait.
@@ -30,10 +33,25 @@ func (iv *Invoker) Collector() prometheus.Collector {
 		silent, silences := iv.Silent()
 		out.Gauge(descSilent, float64(silent))
 		out.Counter(descSilences, silences)
+		iv.collectThrottles(out)
 		payloads, limit := iv.Memory()
 		out.Gauge(descPool, float64(payloads))
 		out.Gauge(descPoolSize, float64(limit))
-	}, descOpen, descWaiting, descAge, descSlots, descSilent, descSilences, descPool, descPoolSize)
+	}, descOpen, descWaiting, descAge, descSlots, descSilent, descSilences, descThrottled, descPool, descPoolSize)
+}
+
+func (iv *Invoker) collectThrottles(out metrics.Values) {
+	now := time.Now()
+	for _, b := range []struct {
+		name string
+		mu   *sync.Mutex
+		of   *throttle
+	}{{"invocation", &iv.slots.mu, &iv.slots.starts}, {"action", &iv.actions.mu, &iv.actions.tokens}} {
+		b.mu.Lock()
+		waited := b.of.waited(now)
+		b.mu.Unlock()
+		out.Seconds(descThrottled, waited, b.name)
+	}
 }
 
 // collectServices collects the attempts of the busiest services, and the sum of the others.

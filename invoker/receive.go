@@ -45,53 +45,78 @@ func (a *attempt) Data(p []byte) {
 		return
 	}
 	defer a.leave()
-	if f := a.read(p); f != nil {
-		a.fail(f)
-		return
+	token, f := a.read(p)
+	for {
+		if f != nil {
+			a.fail(f)
+			return
+		}
+		a.flush(false)
+		a.throttle()
+		if token == nil {
+			return
+		}
+		a.awaitAction(token)
+		token, f = a.messages()
 	}
-	a.flush(false)
-	a.throttle()
 }
 
-// read consumes bytes. A failure ends the attempt.
-func (a *attempt) read(p []byte) *failure {
+// read consumes bytes. A failure ends the attempt. A token is what to wait for before the next message
+// may be read.
+func (a *attempt) read(p []byte) (token *actionWaiter, f *failure) {
 	t := a.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !a.open() {
-		return nil
+		return nil, nil
 	}
 	a.touch()
 	if t.state == rejected {
 		if a.refusal.read(p) {
-			return nil
+			return nil, nil
 		}
-		return a.refusal.take()
+		return nil, a.refusal.take()
 	}
 	a.decoder.Feed(p)
 	if !a.count() {
-		return a.tooLarge()
+		return nil, a.tooLarge()
 	}
+	return a.messagesLocked()
+}
+
+// messages is read without further bytes.
+func (a *attempt) messages() (token *actionWaiter, f *failure) {
+	a.t.mu.Lock()
+	defer a.t.mu.Unlock()
+	return a.messagesLocked()
+}
+
+// messagesLocked handles the complete messages; t.mu is held.
+func (a *attempt) messagesLocked() (token *actionWaiter, f *failure) {
+	t := a.t
 	for a.open() {
+		if token = a.actionToken(); token != nil {
+			break
+		}
 		m, ok, err := a.decoder.Next()
 		if err != nil {
-			return failureOf(err)
+			return nil, failureOf(err)
 		}
 		if !ok {
 			break
 		}
 		if f := a.message(&m); f != nil {
-			return f
+			return nil, f
 		}
 	}
 	if t.a != a {
-		return nil
+		return nil, nil
 	}
 	a.count()
 	if t.state.open() && a.handler.idle() && a.s.iv.slots.short.Load() {
 		a.s.timers.wake(a.deadline()) // which is now earlier than at the last check
 	}
-	return nil
+	return token, nil
 }
 
 // End is the last event of the stream.

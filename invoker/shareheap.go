@@ -25,13 +25,13 @@ func (q *slots) updateHeap(s *share, now time.Time) bool {
 }
 
 // shareHeap is a heap of the waiting services. The first one holds the fewest slots and,
-// among equals, has waited longest since its last one.
+// among equals or if services take turns, has waited longest since its last one.
 type shareHeap []*share
 
 func (h shareHeap) Len() int { return len(h) }
 
 func (h shareHeap) Less(i, j int) bool {
-	if h[i].used != h[j].used {
+	if h[i].used != h[j].used && !h[i].inTurns {
 		return h[i].used < h[j].used
 	}
 	return h[i].granted < h[j].granted

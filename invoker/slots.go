@@ -33,7 +33,8 @@ const (
 )
 
 // slots bounds the attempts of a node and divides them among services, max-min fair: a slot
-// goes to the waiting service that holds the fewest. Within a service the vqueues of each
+// goes to the waiting service that holds the fewest. If the starts of attempts are throttled, they
+// are what is scarce, so services take turns instead. Within a service the vqueues of each
 // partition are served round robin.
 type slots struct {
 	reopen     func(*share) // called when held back attempts may start; nil: never
@@ -43,6 +44,7 @@ type slots struct {
 	short      atomic.Bool  // invocations are waiting
 
 	mu            sync.Mutex // guards the fields below
+	starts        throttle   // of attempts; services then take turns
 	used          int
 	waiting       int
 	grants        uint64
@@ -53,6 +55,7 @@ type slots struct {
 // share is the state of a service: its slots and its waiting invocations.
 type share struct {
 	service        string
+	inTurns        bool // slots go to services in turns, whatever they hold
 	used           int
 	waiting        int
 	granted        uint64       // order of its latest slot; breaks ties
@@ -82,7 +85,7 @@ func (q *slots) acquire(key flowcontrol.QueueKey, resumed bool, w *waiter) (got,
 	defer q.mu.Unlock()
 	s := q.shares[key.Service]
 	if s == nil {
-		s = &share{service: strings.Clone(key.Service), heapIndex: notInHeap}
+		s = &share{service: strings.Clone(key.Service), heapIndex: notInHeap, inTurns: q.starts.Limited()}
 		if q.shares == nil {
 			q.shares = map[string]*share{}
 		}
@@ -98,7 +101,9 @@ func (q *slots) acquire(key flowcontrol.QueueKey, resumed bool, w *waiter) (got,
 		freshLen++
 	}
 	next, ok := q.pick(s, resumedLen, freshLen, now)
-	if ok && next == resumed && l.len == 0 {
+	// While others wait for a token, next decides who gets it, and whether there is one.
+	inTurns := q.starts.Limited() && (q.waiting > 0 || !q.starts.Has(now))
+	if ok && next == resumed && l.len == 0 && !inTurns {
 		q.take(s, w, resumed, now)
 		return true, false, false
 	}
@@ -107,7 +112,7 @@ func (q *slots) acquire(key flowcontrol.QueueKey, resumed bool, w *waiter) (got,
 	s.waiting++
 	q.waiting++
 	q.short.Store(true)
-	return false, ok, q.updateHeap(s, now)
+	return false, ok || inTurns, q.updateHeap(s, now)
 }
 
 // allows reports whether a service may take one more slot while it leaves one free for each
@@ -141,6 +146,7 @@ func (q *slots) take(s *share, w *waiter, resumed bool, now time.Time) {
 	case s.fresh.len > 0:
 		s.row++
 	}
+	q.starts.Take(now)
 	q.used++
 	s.used++
 	q.grants++
@@ -165,6 +171,7 @@ func (q *slots) giveBack(w waiter) (next waiter, passed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w.share.openings.end(w.opening)
+	q.starts.Return()
 	return q.releaseLocked(w.share)
 }
 
@@ -199,6 +206,7 @@ func (q *slots) leave(ended *Session) {
 	}
 	if q.waiting == 0 {
 		q.short.Store(false)
+		q.starts.over(now)
 	}
 }
 
@@ -210,11 +218,14 @@ func (q *slots) next() (w waiter, ok bool) {
 }
 
 func (q *slots) nextLocked(now time.Time) (w waiter, ok bool) {
+	if q.waiting > 0 && !q.mayStart(now) {
+		return w, false
+	}
 	for i, s := range q.waitingShares { // nearly always the first
 		resumed, ok := q.pick(s, s.resumed.len, s.fresh.len, now)
 		if !ok {
 			if i == 0 && q.used == q.limit {
-				return w, false
+				break
 			}
 			continue
 		}
@@ -231,6 +242,7 @@ func (q *slots) nextLocked(now time.Time) (w waiter, ok bool) {
 		q.updateHeap(s, now)
 		return w, true
 	}
+	q.starts.over(now)
 	return w, false
 }
 
@@ -245,6 +257,9 @@ func (q *slots) pressure(service string) (own, over bool) {
 	s := q.shares[service]
 	if s == nil || len(q.waitingShares) == 0 {
 		return false, false
+	}
+	if !q.starts.Has(time.Now()) {
+		return false, false // a slot would not help
 	}
 	least := q.waitingShares[0].used
 	fair := q.limit / len(q.shares)

@@ -10,11 +10,15 @@ func (t *task) attemptStatus() attempts.Status {
 		Unreported: t.retry.total - t.retry.reported, LastStartAt: t.started,
 		Deployment: t.deployed.Deployment, Protocol: t.deployed.Protocol, Server: t.server,
 	}
-	if t.state == backingOff {
+	switch t.state {
+	case backingOff:
 		st.NextRetryAt = t.due
+	case waiting:
+		st.ThrottledSince = t.s.iv.slots.startsThrottled()
 	}
 	if t.a != nil {
 		st.Awaiting = t.a.handler.awaiting
+		st.ThrottledSince = t.a.activity.throttled
 		if t.a.activity.overdue {
 			st.NoResponseSince = t.a.activity.requestedAt
 		}

@@ -122,6 +122,7 @@ func (t *task) end(e event) (slot *share) {
 		t.a.measure(e)
 		t.s.iv.slots.roomMade(t.a.room)
 		t.a.memory.close()
+		t.s.iv.actions.leave(t.a.action)
 		t.a = nil
 	}
 	if t.state == gone {

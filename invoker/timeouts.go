@@ -15,6 +15,7 @@ type activity struct {
 	responded           bool          // the response headers have arrived
 	overdue             bool          // they are overdue, see silence.go
 	held                bool          // the server itself delays the endpoint
+	throttled           time.Time     // from when it waits for a token for its next command; zero: it does not
 	suspendPostponed    bool          // it is not asked to suspend since too many are
 	noRoom              bool          // it is idle, but not asked to make room since nothing would start earlier
 }

@@ -256,8 +256,13 @@ func (e *explainer) ready() {
 	if e.undeployed() {
 		return
 	}
+	if since := e.row.Time("throttled_since"); !since.IsZero() {
+		e.summary("It is ready, but the node that leads its partition has started as many attempts as worker.invoker.invocation-throttling permits. Attempts have been waiting since %s.", e.when(since))
+		e.next("Nothing, if it starts within seconds: services take turns. Otherwise raise the rate in the configuration of the nodes.")
+		return
+	}
 	e.summary("It is ready and waits for a free slot of the node that leads its partition.")
-	e.next("Nothing, if it starts within seconds. Otherwise the node has reached its limits: see worker.invoker.concurrent-invocations-limit and memory-limit of the server.")
+	e.next("Nothing, if it starts within seconds. Otherwise the node has reached its limits: see worker.invoker.concurrent-invocations-limit, memory-limit and invocation-throttling of the server.")
 }
 
 // undeployed reports whether no deployment serves the handler, and adds that to the explanation.
@@ -288,7 +293,9 @@ func (e *explainer) running(ctx context.Context) error {
 	if n := e.row.Number("retry_count"); n > 1 {
 		e.detail("Attempts", "The attempt before failed: %s", Brief(e.row.Text("last_failure"), e.ID))
 	}
-	if since := e.row.Time("no_response_since"); !since.IsZero() {
+	if since := e.row.Time("throttled_since"); !since.IsZero() {
+		e.detail("Throttling", "The handler has sent a command, which waits since %s because the handlers of the node have sent as many as worker.invoker.action-throttling permits. Its timeouts do not pass meanwhile.", e.when(since))
+	} else if since := e.row.Time("no_response_since"); !since.IsZero() {
 		e.detail("Endpoint", "The endpoint is connected but has sent nothing since %s, not even response headers. The attempt continues until the abort timeout at %s.", e.when(since), e.when(e.row.Time("abort_at")))
 		e.serviceLog()
 		e.next("If its handler is expected to work for a long time without sending anything, do nothing.")

@@ -301,6 +301,17 @@ func TestExplanations(t *testing.T) {
 				"`platform invocations describe ID` shows its journal.",
 			},
 		},
+		"ready, throttled": {
+			row:     `"status":"ready","target_service_name":"S","throttled_since":"2026-11-20T18:21:10Z"`,
+			summary: "It is ready, but the node that leads its partition has started as many attempts as worker.invoker.invocation-throttling permits. Attempts have been waiting since 2026-11-20T18:21:10.000Z (29s ago).",
+			steps:   []string{"Nothing, if it starts within seconds: services take turns. Otherwise raise the rate in the configuration of the nodes."},
+		},
+		"running, throttled": {
+			row:     `"status":"running","last_start_at":"2026-11-20T18:21:00Z","last_attempt_deployment_id":"dp_1b","throttled_since":"2026-11-20T18:21:10Z"`,
+			summary: "An attempt is in progress, since 2026-11-20T18:21:00.000Z (39s ago), on dp_1b.",
+			details: []string{"Throttling: The handler has sent a command, which waits since 2026-11-20T18:21:10.000Z (29s ago) because the handlers of the node have sent as many as worker.invoker.action-throttling permits. Its timeouts do not pass meanwhile."},
+			steps:   []string{"`platform invocations describe ID` shows its journal."},
+		},
 		"running, silent, on a deployment whose address is not known": {
 			row:     `"status":"running","last_start_at":"2026-11-20T18:21:00Z","last_attempt_deployment_id":"dp_1b","no_response_since":"2026-11-20T18:21:01Z","abort_at":"2026-11-20T18:32:09Z"`,
 			summary: "An attempt is in progress, since 2026-11-20T18:21:00.000Z (39s ago), on dp_1b.",

@@ -6,9 +6,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"platform/flowcontrol"
 	"platform/internal/access"
+	"platform/internal/metrics"
 	"platform/internal/subscription"
+	"platform/internal/tokenbucket"
 	"platform/metadata"
 	"platform/partition/listing"
 )
@@ -48,6 +52,9 @@ type Config struct {
 	// MemoryLimit limits the memory for sorting and grouping of all queries of the process, in
 	// bytes; 256 MiB.
 	MemoryLimit int64
+	// Rate bounds how many queries clients start, not counting those of the server itself; the zero Rate
+	// is no bound.
+	Rate tokenbucket.Rate
 	// Clock defaults to time.Now.
 	Clock func() time.Time
 }
@@ -67,6 +74,7 @@ type Engine struct {
 	cfg     Config
 	catalog *catalog
 	slots   *slots // of running queries
+	rate    *rateLimit
 	// disabled returns why SQL is disabled, nil if it is enabled.
 	disabled func() error
 
@@ -78,7 +86,7 @@ type Engine struct {
 // NewEngine returns an engine. It allocates memory with the first query.
 func NewEngine(cfg Config) *Engine {
 	cfg = cfg.withDefaults()
-	return &Engine{cfg: cfg, catalog: newCatalog(), slots: newSlots(cfg.Concurrent), disabled: testDriver}
+	return &Engine{cfg: cfg, catalog: newCatalog(), slots: newSlots(cfg.Concurrent), rate: newRateLimit(cfg.Rate), disabled: testDriver}
 }
 
 func (c Config) withDefaults() Config {
@@ -113,6 +121,20 @@ type Bounds struct {
 func (e *Engine) Bounds() Bounds {
 	return Bounds{e.cfg.Timeout, e.cfg.MaxRows, e.cfg.MaxBytes, e.cfg.Concurrent}
 }
+
+// Admit takes a token for a query of the client of ctx. The error is a *RateError if there is none.
+func (e *Engine) Admit(ctx context.Context) error {
+	return e.rate.admit(access.ClientFrom(ctx), e.cfg.Clock())
+}
+
+// Collector returns the metrics of the engine.
+func (e *Engine) Collector() prometheus.Collector {
+	return metrics.NewCollector(func(out metrics.Values) {
+		out.Counter(descRateLimited, e.rate.rateLimited())
+	}, descRateLimited)
+}
+
+var descRateLimited = metrics.Desc("admin_queries_rate_limited_total", "SQL queries that were refused because of admin.query-engine.rate-limiting.")
 
 // Tables returns the system tables, sorted by schema and name.
 func (e *Engine) Tables() []*Table { return e.catalog.tables }

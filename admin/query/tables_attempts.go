@@ -73,6 +73,7 @@ var (
 	deploymentColumn = live("last_attempt_deployment_id", Text, "deployment of the latest attempt", func(a *attempts.Status) value { return text(string(a.Deployment)) })
 	serverColumn     = live("last_attempt_server", Text, "SDK name and version of the latest attempt", func(a *attempts.Status) value { return text(a.Server) })
 	noResponseColumn = live("no_response_since", Timestamp, "when the open attempt was sent, if its response headers are overdue", func(a *attempts.Status) value { return moment(a.NoResponseSince) })
+	throttledColumn  = live("throttled_since", Timestamp, "from when throttling of the node delays it: invocation-throttling before an attempt, action-throttling while one is open", func(a *attempts.Status) value { return moment(a.ThrottledSince) })
 	activeColumn     = live("last_active_at", Timestamp, "when something was last sent to or received from the endpoint of the open attempt", func(a *attempts.Status) value { return moment(a.ActiveAt) })
 	suspendColumn    = live("suspend_at", Timestamp, "when the open attempt is asked to suspend if its endpoint sends nothing: inactivity timeout", func(a *attempts.Status) value { return moment(a.SuspendAt) })
 	abortColumn      = live("abort_at", Timestamp, "when the open attempt is aborted if its endpoint sends nothing: abort timeout", func(a *attempts.Status) value { return moment(a.AbortAt) })

@@ -17,7 +17,7 @@ func sysInvocation() *Table {
 		targetColumns, sourceColumns, progressColumns, timeColumns, awaitColumns,
 		[]column[row]{retryColumn, lastStartColumn, nextRetryColumn, deploymentColumn, serverColumn, failureColumn, failureCodeColumn},
 		relatedEntryColumns, relatedCommandColumns,
-		[]column[row]{awaitingColumn, statusColumn}, resultColumns, []column[row]{pausingColumn, noResponseColumn, activeColumn, suspendColumn, abortColumn}, requestColumns,
+		[]column[row]{awaitingColumn, statusColumn}, resultColumns, []column[row]{pausingColumn, noResponseColumn, throttledColumn, activeColumn, suspendColumn, abortColumn}, requestColumns,
 	))
 }
 
@@ -41,7 +41,7 @@ func sysInvocationState() *Table {
 			partitionKeyColumn, invocationIDColumn, inFlightColumn, retryColumn, lastStartColumn, deploymentColumn, serverColumn,
 			nextRetryColumn, failureColumn, failureCodeColumn,
 		},
-		relatedCommandColumns, relatedEntryColumns, []column[row]{awaitingColumn, noResponseColumn, activeColumn, suspendColumn, abortColumn},
+		relatedCommandColumns, relatedEntryColumns, []column[row]{awaitingColumn, noResponseColumn, throttledColumn, activeColumn, suspendColumn, abortColumn},
 	))
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/errcode"
+	"platform/internal/tokenbucket"
 	"platform/internal/units"
 )
 
@@ -88,6 +89,24 @@ bind-ip = "127.0.0.1"
 	require.Equal(t, RetryPolicy{milliseconds(500), 3, 5, minutes(1), KillOnMaxAttempts}, cfg.DefaultRetryPolicy)
 	require.Equal(t, "127.0.0.1:8080", cfg.Ingress.Address())
 	require.Equal(t, "127.0.0.1:9070", cfg.Admin.Address())
+}
+
+func TestThrottling(t *testing.T) {
+	file := writeFile(t, `
+[worker.invoker]
+invocation-throttling = { rate = "120/min", capacity = 7 }
+[worker.invoker.action-throttling]
+rate = 50
+[admin.query-engine.rate-limiting]
+rate = "3/Hour"
+`)
+	cfg := load(t, nil, "PLATFORM_CONFIG="+file).Config
+	require.Equal(t, tokenbucket.Rate{Count: 120, Period: time.Minute, Capacity: 7}, cfg.Worker.Invoker.InvocationThrottling.Tokens())
+	require.Equal(t, tokenbucket.Rate{Count: 50, Period: time.Second, Capacity: 50}, cfg.Worker.Invoker.ActionThrottling.Tokens())
+	require.Equal(t, tokenbucket.Rate{Count: 3, Period: time.Hour, Capacity: 3}, cfg.Admin.QueryEngine.RateLimiting.Tokens())
+	require.False(t, load(t, nil).Config.Worker.Invoker.InvocationThrottling.Tokens().Limited())
+	cfg = load(t, nil, "PLATFORM_WORKER__INVOKER__ACTION_THROTTLING__RATE=2/sec").Config
+	require.Equal(t, Rate{2, time.Second}, cfg.Worker.Invoker.ActionThrottling.Rate)
 }
 
 func TestEnvironmentForms(t *testing.T) {
@@ -247,6 +266,10 @@ func TestProblemsNamePlaceKeyAndExpectation(t *testing.T) {
 		"table item":       {file: "worker.invoker.additional-request-headers = {a = 1}", want: "expected a table of texts such as { name = \"value\" }, got a table with a = 1"},
 		"list of tables":   {file: "[[ingress]]\nbind-port = 1", want: "platform.toml:1: ingress: expected a section [ingress]"},
 		"date":             {file: "node-name = 2020-01-01", want: "node-name: expected a text, got 2020-01-01"},
+		"rate unit":        {file: "worker.invoker.action-throttling.rate = '5/day'", want: "worker.invoker.action-throttling.rate: expected a rate such as 100/s, 6000/min or 50/h, or \"unlimited\", got \"5/day\""},
+		"no rate":          {file: "worker.invoker.invocation-throttling.rate = 0", want: "worker.invoker.invocation-throttling.rate: expected a rate such as 100/s"},
+		"no tokens":        {file: "[admin.query-engine.rate-limiting]\nrate = 5\ncapacity = 0", want: "admin.query-engine.rate-limiting.capacity: expected a whole number of 1 or more"},
+		"capacity alone":   {file: "admin.query-engine.rate-limiting = { capacity = 5 }", want: "admin.query-engine.rate-limiting.capacity: expected not set while admin.query-engine.rate-limiting.rate is unlimited, got 5"},
 		"twice":            {file: "bind_port = 1\nbind-port = 2", want: "bind-port: given twice, as bind-port and bind_port"},
 		"limit":            {env: "PLATFORM_DEFAULT_RETRY_POLICY__MAX_ATTEMPTS=0", want: "environment variable PLATFORM_DEFAULT_RETRY_POLICY__MAX_ATTEMPTS: default-retry-policy.max-attempts: expected a whole number of 1 or more, or \"unlimited\", got \"0\""},
 		"variable":         {env: "PLATFORM_BIND_PORT=http", want: "environment variable PLATFORM_BIND_PORT: bind-port: expected a whole number, got \"http\""},

@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"platform/internal/tokenbucket"
 	"platform/internal/units"
 )
 
@@ -109,6 +110,23 @@ type QueryEngine struct {
 	MaxBytes    units.ByteSize `key:"max-bytes" help:"maximum size of a result"`
 	Concurrency int            `key:"concurrency" help:"concurrent queries; further ones wait briefly and then get status 429"`
 	MemorySize  units.ByteSize `key:"memory-size" help:"memory of all queries for sorting and grouping"`
+
+	RateLimiting Throttling `key:"rate-limiting" help:"how many SQL queries (POST /query) may start on this node; further ones get status 429 with Retry-After. An eighth of the capacity is left to clients that have not sent a query for a while."`
+}
+
+// Throttling is a token bucket.
+type Throttling struct {
+	Rate     Rate    `key:"rate" help:"tokens that are added per second, minute or hour, such as 100/s, 6000/min or 50/h; unlimited for no limit"`
+	Capacity *Tokens `key:"capacity" help:"maximum number of tokens: how many may be used at once after a while without use (default: the number of rate)"`
+}
+
+// Tokens returns the rate of the bucket.
+func (t Throttling) Tokens() tokenbucket.Rate {
+	r := tokenbucket.Rate{Count: t.Rate.Count, Period: t.Rate.Per, Capacity: t.Rate.Count}
+	if t.Capacity != nil && r.Limited() {
+		r.Capacity = int(*t.Capacity)
+	}
+	return r
 }
 
 // Worker configures the partitions of a node.
@@ -166,6 +184,9 @@ type Invoker struct {
 	AdditionalRequestHeaders         map[string]string `key:"additional-request-headers" help:"headers of every request to an endpoint (default: x-platform-cluster-name)"`
 	RequestIdentityPrivateKeyPEMFile string            `key:"request-identity-private-key-pem-file" help:"Ed25519 key that signs requests to endpoints"`
 	RequestIdentityExpiration        units.Duration    `key:"request-identity-expiration" help:"validity of a signature"`
+
+	InvocationThrottling Throttling `key:"invocation-throttling" help:"how many attempts may start on this node, each for one token, also those of resumed and retried invocations; others wait, and services take turns. It does not replace rates of rules, which hold in the whole cluster."`
+	ActionThrottling     Throttling `key:"action-throttling" help:"how many actions handlers may take on this node: each journal command (call, send, run, sleep, state …) uses a token. A handler that gets none is not read any further until there is one, and services take turns."`
 }
 
 func defaultNetworking() Networking {

@@ -64,6 +64,9 @@ func (l *loader) validate() {
 	l.check("worker.invoker.request-identity-expiration",
 		invoker.RequestIdentityExpiration.Std() >= time.Second && invoker.RequestIdentityExpiration.Std() <= units.Day,
 		"a duration from 1s to 1d", invoker.RequestIdentityExpiration)
+	l.throttling("worker.invoker.invocation-throttling", invoker.InvocationThrottling)
+	l.throttling("worker.invoker.action-throttling", invoker.ActionThrottling)
+	l.throttling("admin.query-engine.rate-limiting", cfg.Admin.QueryEngine.RateLimiting)
 	l.queryEngine(cfg.Admin.ListingMemory, cfg.Admin.QueryEngine)
 	l.logFilter(cfg.LogFilter)
 	l.proxy(invoker.HTTPProxy)
@@ -121,6 +124,13 @@ func (l *loader) retryPolicy(policy RetryPolicy) {
 	l.check(prefix+"exponentiation-factor", policy.ExponentiationFactor >= 1, "a number of at least 1", policy.ExponentiationFactor)
 	l.check(prefix+"max-interval", policy.MaxInterval >= policy.InitialInterval,
 		"a duration not below initial-interval, "+policy.InitialInterval.String(), policy.MaxInterval)
+}
+
+// throttling rejects a capacity without a rate, which would have no effect.
+func (l *loader) throttling(section string, t Throttling) {
+	if t.Capacity != nil {
+		l.check(section+".capacity", t.Rate.Count > 0, "not set while "+section+".rate is unlimited", *t.Capacity)
+	}
 }
 
 func (l *loader) queryEngine(listing units.ByteSize, engine QueryEngine) {

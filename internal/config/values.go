@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Limit is a positive number or Unlimited.
@@ -56,6 +57,77 @@ func (r *Ratio) UnmarshalText(text []byte) error {
 }
 
 func (*Ratio) expected() string { return "a number from 0 to 1" }
+
+// Rate is how often something may happen, written as 100, 100/s, 6000/min or 50/h; the zero Rate is no
+// bound, written "unlimited".
+type Rate struct {
+	Count int
+	Per   time.Duration
+}
+
+// rateUnits are the units of rates; the first name of each is printed.
+var rateUnits = []struct {
+	per   time.Duration
+	names []string
+}{
+	{time.Second, []string{"s", "sec", "second"}},
+	{time.Minute, []string{"min", "m", "minute"}},
+	{time.Hour, []string{"h", "hr", "hour"}},
+}
+
+// MarshalText prints the rate or "unlimited".
+func (r Rate) MarshalText() ([]byte, error) {
+	for _, unit := range rateUnits {
+		if r.Count > 0 && r.Per == unit.per {
+			return append(strconv.AppendInt(nil, int64(r.Count), 10), "/"+unit.names[0]...), nil
+		}
+	}
+	return []byte("unlimited"), nil
+}
+
+// UnmarshalText reads a rate or "unlimited". Without a unit, it is per second.
+func (r *Rate) UnmarshalText(text []byte) error {
+	if strings.EqualFold(string(text), "unlimited") {
+		*r = Rate{}
+		return nil
+	}
+	count, name, hasUnit := strings.Cut(strings.ToLower(string(text)), "/")
+	n, err := strconv.ParseInt(strings.TrimSpace(count), 10, 32)
+	if err != nil || n < 1 {
+		return errors.New(r.expected())
+	}
+	if !hasUnit {
+		*r = Rate{int(n), time.Second}
+		return nil
+	}
+	for _, unit := range rateUnits {
+		if slices.Contains(unit.names, strings.TrimSpace(name)) {
+			*r = Rate{int(n), unit.per}
+			return nil
+		}
+	}
+	return errors.New(r.expected())
+}
+
+func (r *Rate) expected() string { return `a rate such as 100/s, 6000/min or 50/h, or "unlimited"` }
+
+// Tokens is how many tokens a bucket holds.
+type Tokens int
+
+// MarshalText prints the number.
+func (t Tokens) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(t), 10), nil }
+
+// UnmarshalText reads a whole number of at least 1.
+func (t *Tokens) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseInt(string(text), 10, 32)
+	if err != nil || n < 1 {
+		return errors.New(t.expected())
+	}
+	*t = Tokens(n)
+	return nil
+}
+
+func (*Tokens) expected() string { return "a whole number of 1 or more" }
 
 // LogFormat is the format of log records.
 type LogFormat string

@@ -1,6 +1,10 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Desc describes a metric whose name begins with the namespace.
 func Desc(name, help string, labels ...string) *prometheus.Desc {
@@ -24,6 +28,11 @@ func (v Values) Gauge(d *prometheus.Desc, value float64, labels ...string) {
 // Counter sends the value of a counter.
 func (v Values) Counter(d *prometheus.Desc, value uint64, labels ...string) {
 	v <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
+}
+
+// Seconds sends the value of a counter of time.
+func (v Values) Seconds(d *prometheus.Desc, value time.Duration, labels ...string) {
+	v <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value.Seconds(), labels...)
 }
 
 // Bool sends a gauge with the value 1 if yes is true, 0 otherwise.

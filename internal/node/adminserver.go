@@ -122,6 +122,9 @@ func (n *Node) serveAdmin(ctx context.Context) (err error) {
 	members := &backend.Cluster{Self: n.replica().ID, Store: n.metadata, Members: n.port.members, Nodes: n.port.nodes, Log: n.log}
 	engine := n.newQueryEngine(members)
 	defer func() { err = errors.Join(err, engine.Close()) }()
+	if n.metrics.registry != nil {
+		n.metrics.registry.MustRegister(engine.Collector())
+	}
 	if err := engine.SelfTest(); err != nil {
 		n.log.Error("SQL queries are disabled", "err", err)
 	}
@@ -179,7 +182,7 @@ func (n *Node) newQueryEngine(members *backend.Cluster) *query.Engine {
 		Failures:      n.invocations().FailureGroups,
 		FailureMark:   n.metadata.FailureMark,
 		Timeout:       c.Timeout.Std(), MaxRows: c.MaxRows, MaxBytes: int(c.MaxBytes),
-		Concurrent: c.Concurrency, MemoryLimit: int64(c.MemorySize),
+		Concurrent: c.Concurrency, MemoryLimit: int64(c.MemorySize), Rate: c.RateLimiting.Tokens(),
 	})
 }
 

@@ -62,6 +62,7 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	settings.Spread = n.router.Spread
 	settings.ConcurrentInvocations = int(c.ConcurrentInvocationsLimit)
 	settings.ServiceInvocations = int(c.PerServiceInvocationsLimit)
+	settings.StartRate, settings.ActionRate = c.InvocationThrottling.Tokens(), c.ActionThrottling.Tokens()
 	settings.NoResponseWarning = c.NoResponseWarning.Std()
 	settings.MessageSizeLimit = int(c.MessageSizeLimit)
 	settings.MessageSizeWarning = int(c.MessageSizeWarning)

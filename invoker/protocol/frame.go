@@ -119,6 +119,16 @@ func (d *Decoder) Next() (m Message, ok bool, err error) {
 	return Message{Type: t, WantAck: h>>32&requestedAck != 0, Payload: b[HeaderLen:end:end]}, true, nil
 }
 
+// NextIsCommand reports whether Next returns a command.
+func (d *Decoder) NextIsCommand() bool {
+	b := d.pending[d.read:]
+	if len(b) < HeaderLen {
+		return false
+	}
+	h := binary.BigEndian.Uint64(b)
+	return uint64(len(b)-HeaderLen) >= uint64(uint32(h)) && Type(h>>48).IsCommand()
+}
+
 // Partial reports whether an incomplete message is pending.
 func (d *Decoder) Partial() bool { return len(d.pending) > d.read }
 

@@ -123,9 +123,12 @@ type Status struct {
 	// attempt. SuspendAt is when it is asked to suspend, and AbortAt when it is aborted, unless the
 	// endpoint sends something; zero if that is not planned, and from nodes of earlier releases.
 	ActiveAt, SuspendAt, AbortAt time.Time
-	Deployment                   ids.Deployment // of the last attempt
-	Protocol                     uint8
-	Server                       string // the endpoint's name for itself; empty if it did not send one
+	// ThrottledSince is from when a bound of the node delays the invocation: of the starts of attempts,
+	// or while one is open, of its journal commands. Zero if none does, and from nodes of earlier releases.
+	ThrottledSince time.Time
+	Deployment     ids.Deployment // of the last attempt
+	Protocol       uint8
+	Server         string // the endpoint's name for itself; empty if it did not send one
 }
 
 // FailedAt returns when the last failed attempt ended, or its start if only that is known.

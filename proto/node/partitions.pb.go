@@ -2167,6 +2167,7 @@ type AttemptStatus struct {
 	LastFailureAt     int64                  `protobuf:"varint,15,opt,name=last_failure_at,json=lastFailureAt,proto3" json:"last_failure_at,omitempty"`
 	ActiveAt          int64                  `protobuf:"varint,16,opt,name=active_at,json=activeAt,proto3" json:"active_at,omitempty"`
 	SuspendAt         int64                  `protobuf:"varint,17,opt,name=suspend_at,json=suspendAt,proto3" json:"suspend_at,omitempty"`
+	ThrottledSince    int64                  `protobuf:"varint,18,opt,name=throttled_since,json=throttledSince,proto3" json:"throttled_since,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -2316,6 +2317,13 @@ func (x *AttemptStatus) GetActiveAt() int64 {
 func (x *AttemptStatus) GetSuspendAt() int64 {
 	if x != nil {
 		return x.SuspendAt
+	}
+	return 0
+}
+
+func (x *AttemptStatus) GetThrottledSince() int64 {
+	if x != nil {
+		return x.ThrottledSince
 	}
 	return 0
 }
@@ -2707,7 +2715,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\n" +
 	"invocation\x18\x01 \x01(\fR\n" +
 	"invocation\x122\n" +
-	"\battempts\x18\x02 \x01(\v2\x16.node.v1.AttemptStatusR\battempts\"\xc3\x04\n" +
+	"\battempts\x18\x02 \x01(\v2\x16.node.v1.AttemptStatusR\battempts\"\xec\x04\n" +
 	"\rAttemptStatus\x12\x1b\n" +
 	"\tin_flight\x18\x01 \x01(\bR\binFlight\x12\x1f\n" +
 	"\vretry_count\x18\x02 \x01(\rR\n" +
@@ -2733,7 +2741,8 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x0flast_failure_at\x18\x0f \x01(\x03R\rlastFailureAt\x12\x1b\n" +
 	"\tactive_at\x18\x10 \x01(\x03R\bactiveAt\x12\x1d\n" +
 	"\n" +
-	"suspend_at\x18\x11 \x01(\x03R\tsuspendAt\"3\n" +
+	"suspend_at\x18\x11 \x01(\x03R\tsuspendAt\x12'\n" +
+	"\x0fthrottled_since\x18\x12 \x01(\x03R\x0ethrottledSince\"3\n" +
 	"\tStatePair\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\"r\n" +

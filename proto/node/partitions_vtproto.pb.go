@@ -1968,6 +1968,13 @@ func (m *AttemptStatus) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.ThrottledSince != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.ThrottledSince))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x90
+	}
 	if m.SuspendAt != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.SuspendAt))
 		i--
@@ -3144,6 +3151,9 @@ func (m *AttemptStatus) SizeVT() (n int) {
 	}
 	if m.SuspendAt != 0 {
 		n += 2 + protohelpers.SizeOfVarint(uint64(m.SuspendAt))
+	}
+	if m.ThrottledSince != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.ThrottledSince))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -9264,6 +9274,25 @@ func (m *AttemptStatus) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.SuspendAt |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 18:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field ThrottledSince", wireType)
+			}
+			m.ThrottledSince = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.ThrottledSince |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -15802,6 +15831,25 @@ func (m *AttemptStatus) UnmarshalVTUnsafe(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.SuspendAt |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 18:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field ThrottledSince", wireType)
+			}
+			m.ThrottledSince = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.ThrottledSince |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

@@ -106,7 +106,7 @@ func attemptsToWire(a *attempts.Status) (m *node.AttemptStatus, err error) {
 		InFlight: a.InFlight, RetryCount: uint32(a.RetryCount), Unreported: uint32(a.Unreported),
 		LastStartAt: nanos(a.LastStartAt), NextRetryAt: nanos(a.NextRetryAt),
 		NoResponseSince: nanos(a.NoResponseSince), AbortAt: nanos(a.AbortAt), LastFailureAt: nanos(a.LastFailureAt),
-		ActiveAt: nanos(a.ActiveAt), SuspendAt: nanos(a.SuspendAt),
+		ActiveAt: nanos(a.ActiveAt), SuspendAt: nanos(a.SuspendAt), ThrottledSince: nanos(a.ThrottledSince),
 		Deployment: string(a.Deployment), Protocol: uint32(a.Protocol), Server: a.Server,
 	}
 	if a.LastFailure != nil {
@@ -126,7 +126,7 @@ func attemptsFromWire(m *node.AttemptStatus) (a *attempts.Status, err error) {
 		InFlight: m.InFlight, RetryCount: int(m.RetryCount), Unreported: int(m.Unreported),
 		LastStartAt: fromNanos(m.LastStartAt), NextRetryAt: fromNanos(m.NextRetryAt),
 		NoResponseSince: fromNanos(m.NoResponseSince), AbortAt: fromNanos(m.AbortAt), LastFailureAt: fromNanos(m.LastFailureAt),
-		ActiveAt: fromNanos(m.ActiveAt), SuspendAt: fromNanos(m.SuspendAt),
+		ActiveAt: fromNanos(m.ActiveAt), SuspendAt: fromNanos(m.SuspendAt), ThrottledSince: fromNanos(m.ThrottledSince),
 		Deployment: ids.Deployment(m.Deployment), Protocol: uint8(m.Protocol), Server: m.Server,
 	}
 	if len(m.LastFailure) > 0 {

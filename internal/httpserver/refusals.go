@@ -52,7 +52,7 @@ func explainRefusal(p []byte, problem func(status int, code, message string) []b
 	case given:
 		message += ": " + string(reason)
 	case status == http.StatusRequestHeaderFieldsTooLarge:
-		message = fmt.Sprintf("the request line and the headers have more than %d bytes", maxHeader)
+		message = headerTooLarge
 	case status == http.StatusNotImplemented:
 		message = "the transfer encoding of the request is not supported"
 	case status == http.StatusBadRequest:

@@ -26,7 +26,7 @@ func TestRequestsThatCannotBeParsedGetAReason(t *testing.T) {
 		"escape in the path":  {"GET /Counter/50%/add HTTP/1.1\r\nHost: a\r\n\r\n", 400, "the request is not valid HTTP/1.1; in its path, % must be followed by two hexadecimal digits, and is itself written %25"},
 		"no host":             {"GET /a/b HTTP/1.1\r\n\r\n", 400, "the request is not valid HTTP/1.1: missing required Host header"},
 		"bad header":          {"GET /a/b HTTP/1.1\r\nHost: a\r\nb c: d\r\n\r\n", 400, "the request is not valid HTTP/1.1: invalid header name"},
-		"long header":         {"GET /a/b HTTP/1.1\r\nHost: a\r\nb: " + strings.Repeat("c", 2*maxHeader), 431, "the request line and the headers have more than 65536 bytes"},
+		"long header":         {"GET /a/b HTTP/1.1\r\nHost: a\r\nb: " + strings.Repeat("c", 2*parsedHeader), 431, "the request line and the headers have more than 65536 bytes"},
 		"transfer encoding":   {"GET /a/b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501, "the transfer encoding of the request is not supported"},
 		"version of protocol": {"GET /a/b HTTP/2.5\r\nHost: a\r\n\r\n", 505, "the request is not valid HTTP/1.1: unsupported protocol version"},
 	} {

@@ -58,7 +58,6 @@ type Config struct {
 const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
-	maxHeader     = 64 << 10
 	// cancelGracePeriod is how long cancelled requests may take to write their response.
 	cancelGracePeriod = time.Second
 	// writeTimeout is the default of Config.WriteTimeout.
@@ -131,13 +130,13 @@ func newServer(base context.Context, cfg Config, conns *newConns) *http.Server {
 	protocols.SetHTTP2(cfg.TLS != nil)
 	protocols.SetUnencryptedHTTP2(cfg.TLS == nil)
 	srv := &http.Server{
-		Handler:           timed(cfg.Handler, cfg.WriteTimeout),
+		Handler:           timed(limitHeaders(cfg.Handler, cfg.Problem), cfg.WriteTimeout),
 		Protocols:         &protocols,
 		TLSConfig:         cfg.TLS,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: cfg.MaxStreams},
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
+		MaxHeaderBytes:    parsedHeader,
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnState:         conns.connState,
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),

@@ -1,0 +1,47 @@
+package httpserver
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+const (
+	// maxHeader is the largest size of the request line and the headers of a request.
+	maxHeader = 64 << 10
+	// parsedHeader is what net/http reads of them. It must be more than maxHeader: if they exceed it, net/http
+	// closes an HTTP/2 connection, with the other requests of the client. What it parses is
+	// in memory, so it is not much more.
+	parsedHeader = 2 * maxHeader
+	// headerSlack is what net/http has always accepted beyond its limit.
+	headerSlack = 4 << 10
+)
+
+// limitHeaders refuses requests whose headers are too large.
+func limitHeaders(h http.Handler, problem func(status int, code, message string) []byte) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if headerSize(r) <= maxHeader+headerSlack {
+			h.ServeHTTP(w, r)
+			return
+		}
+		body := problem(http.StatusRequestHeaderFieldsTooLarge, "", headerTooLarge)
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.WriteHeader(http.StatusRequestHeaderFieldsTooLarge)
+		_, _ = w.Write(body)
+	})
+}
+
+var headerTooLarge = fmt.Sprintf("the request line and the headers have more than %d bytes", maxHeader)
+
+// headerSize returns the size of the request line and the headers, as HTTP/1.1 writes them.
+func headerSize(r *http.Request) int {
+	n := len(r.Method) + len(r.RequestURI) + len(r.Host)
+	for name, values := range r.Header {
+		for _, value := range values {
+			n += len(name) + len(value) + len(": \r\n")
+		}
+	}
+	return n
+}

@@ -11,6 +11,9 @@ type item struct {
 
 // items returns the result columns of the query.
 func (r *rewriter) items() []item {
+	if r.wrapped > 0 {
+		return r.itemsOf(r.wrapped)
+	}
 	at, depth := 0, 0
 	for ; at < len(r.tokens); at++ {
 		if depth += nesting(r.tokens[at]); depth == 0 && r.tokens[at].is("select") {

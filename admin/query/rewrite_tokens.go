@@ -19,6 +19,7 @@ type rewriter struct {
 	listed   map[string]bool // names of columns for which sources accept lists
 	keys     map[string]bool // names of partition keys
 	columns  map[string]bool // names of all columns
+	wrapped  int             // position of the SELECT that compounds has made a subquery of the query; 0: none
 	failedAt int             // position of the invalid literal
 	steps    int             // of all passes
 }

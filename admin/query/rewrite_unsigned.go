@@ -22,6 +22,7 @@ const (
 // below the others.
 func (r *rewriter) unsigned() {
 	r.keyAliases()
+	r.compounds()
 	r.keyNumbers()
 	for i := 0; r.more(i); i++ {
 		if r.endsKey(i) {
@@ -115,14 +116,13 @@ func (r *rewriter) listedAliases(i int, yield func(string, bool) bool) bool {
 // keyNumbers replaces the numbers of result columns in ORDER BY, if these are partition keys, with
 // their expressions.
 func (r *rewriter) keyNumbers() {
-	depth := 0
 	for i := 0; r.more(i); i++ {
 		t := r.tokens[i]
-		if depth += nesting(t); depth != 0 || t.kind != num || !r.sorts(i, i+1) {
+		if t.kind != num || !r.sorts(i, i+1) || r.opensWindow(i) {
 			continue
 		}
 		n, err := strconv.Atoi(t.text)
-		items := r.items()
+		items := r.itemsOf(r.queryOf(i))
 		if err != nil || n < 1 || n > len(items) || slices.ContainsFunc(items[:n], func(it item) bool { return it.star }) {
 			continue
 		}
@@ -131,6 +131,10 @@ func (r *rewriter) keyNumbers() {
 		}
 	}
 }
+
+// opensWindow reports whether the term of ORDER BY at i is in parentheses that are no query, such as those of
+// OVER, where a number is not that of a column.
+func (r *rewriter) opensWindow(i int) bool { return !r.at(r.queryOf(i)).is("select", "values") }
 
 // isKey reports whether the expression in [from, to) is a partition key, or the MIN or MAX of keys.
 func (r *rewriter) isKey(from, to int) bool {

@@ -192,6 +192,21 @@ select a.K as k from T a where a.K in (select b.K from T b where b.K >= $a) orde
 select a.K as k from T a where (select max(b.K) from T b) > a.K order by a.K, a.id
 select * from (select K as k from T union select K from T) order by k
 select k from (select K as k from T union select K from T) where k > $a order by k
+select K as k from T union select K from T order by k
+select K from T union select K from T order by K desc limit 2
+select a.K from T a union select b.K from T b order by a.K
+select id, K as k from T union all select id, K from T order by 2 desc, 1, id
+select id, K from T where K > $a union select id, K from T order by K, id limit 3 offset 1
+select K as k from T except select K from T where K > $a order by k desc nulls last
+select K as k from T intersect select K from T where K >= $a order by 1
+select k from (select K as k from T union all select K from T order by k desc limit 3) order by k
+select k from (select K as k from T union all select K from T order by 1 limit 3) order by 1 desc
+select (select K from T union select K from T order by K desc limit 1) as m, id from T order by id
+with w as (select K as x from T) select x from w union select x from w where x > $a order by x desc
+with w as (select K as x from T union select K from T order by x limit 2) select x from w order by x
+select k from (select K as k, id from T order by 1, 2 limit 2) order by k desc
+select max(K) as k from T union select min(K) from T order by k
+select K as k, K > $a as c from T union select K, K < $a from T order by k, c
 select row_number() over (order by K, id) as n, K as k from T order by K, id
 select rank() over (order by K) as n, K as k from T order by K, id
 select rank() over (partition by target order by K) as n, K as k from T order by K, id

@@ -65,6 +65,12 @@ func draw(t *rapid.T, path string, v reflect.Value) {
 		*to = &d
 	case *units.ByteSize:
 		*to = units.ByteSize(rapid.Uint64().Draw(t, path))
+	case *Rate:
+		if n := rapid.IntRange(0, 1<<31-1).Draw(t, path); n > 0 {
+			*to = Rate{n, rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(t, path)}
+		}
+	case **Tokens:
+		*to = new(Tokens(rapid.IntRange(1, 1<<31-1).Draw(t, path)))
 	case *Limit:
 		*to = Limit(rapid.Int32Min(0).Draw(t, path))
 	case **Ratio:

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,8 +99,8 @@ func readChange(flags *pflag.FlagSet) (c client.ServiceChange, err error) {
 			c.EnableLazyState = isTrue(text)
 		case f.Name == "retry-factor":
 			retry.ExponentiationFactor, _ = strconv.ParseFloat(text, 64)
-			if retry.ExponentiationFactor < 1 {
-				err = command.UsageError("--retry-factor must be 1 or more")
+			if !(retry.ExponentiationFactor >= 1) || math.IsInf(retry.ExponentiationFactor, 1) { // or NaN
+				err = command.UsageError("--retry-factor must be a number of 1 or more")
 			}
 		case f.Name == "on-max-attempts":
 			retry.OnMaxAttempts = map[string]string{"pause": "Pause", "Pause": "Pause", "kill": "Kill", "Kill": "Kill"}[text]

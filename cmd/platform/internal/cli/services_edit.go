@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,15 +47,28 @@ func (a *app) editService(ctx context.Context, name string, asJSON bool) error {
 				return err
 			}
 		}
-		if repeated { // an editor that does not correct the mistake
-			return err
+		if repeated || a.AssumesYes() { // an editor that does not correct the mistake, or a script, which would not either
+			return keepEdited(err, edited)
 		}
 		a.Say("%s", err)
-		if err := a.Confirm("Edit again?"); err != nil {
-			return err
+		if a.Confirm("Edit again?") != nil {
+			return keepEdited(err, edited)
 		}
 		document = edited
 	}
+}
+
+// keepEdited writes what the user has edited to a file, to which it refers in the error.
+func keepEdited(err error, edited []byte) error {
+	file, failed := os.CreateTemp("", "platform-service-*.toml")
+	if failed != nil {
+		return err
+	}
+	_, failed = file.Write(edited)
+	if failed = errors.Join(failed, file.Close()); failed != nil {
+		return err
+	}
+	return command.WithHint(err, "What was edited is in "+file.Name()+".")
 }
 
 // optionsDocument returns the options of a service as TOML, whose keys are the flags of services patch.

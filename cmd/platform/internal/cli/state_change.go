@@ -256,13 +256,25 @@ func (a *app) editFile(ctx context.Context, file string) error {
 	if editor == "" {
 		return command.WithHint(errors.New("no editor is configured"), "Set EDITOR, for example: export EDITOR=vi")
 	}
-	words := append(strings.Fields(editor), file)
-	run := exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // the user's own editor
+	run := editorCommand(ctx, editor, file)
 	run.Stdin, run.Stdout, run.Stderr = a.In, a.Out, a.Err
 	if err := run.Run(); err != nil {
-		return fmt.Errorf("editor %s: %w", words[0], err)
+		return fmt.Errorf("editor %s: %w", editor, err)
 	}
 	return nil
+}
+
+// editorCommand returns the command that opens a file in an editor. Like Git, it passes the name of the editor to the shell
+// if it contains anything special, such as arguments or quotes, unless it is the path of a program as a whole.
+func editorCommand(ctx context.Context, editor, file string) *exec.Cmd {
+	if program, err := exec.LookPath(editor); err == nil {
+		return exec.CommandContext(ctx, program, file) //nolint:gosec // the user's own editor
+	}
+	if shell, err := exec.LookPath("sh"); err == nil && strings.ContainsAny(editor, "|&;<>()$`\\\"' \t\n*?[#~=%") {
+		return exec.CommandContext(ctx, shell, "-c", editor+` "$@"`, editor, file) //nolint:gosec // the user's own editor
+	}
+	words := append(strings.Fields(editor), file)
+	return exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // the user's own editor
 }
 
 func (a *app) stateClear() *cobra.Command {

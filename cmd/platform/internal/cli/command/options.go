@@ -191,6 +191,9 @@ func (a *App) Confirm(question string) error {
 	return term.Confirm(a.In, a.Err, question, a.options.yes)
 }
 
+// AssumesYes reports whether all questions are answered with yes (--yes).
+func (a *App) AssumesYes() bool { return a.options.yes }
+
 // Say writes a note to stderr, unless -q.
 func (a *App) Say(format string, args ...any) {
 	if a.options.quiet == 0 {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -65,14 +66,47 @@ func Idle(base, nodeName string) (nodes []string) {
 	}
 	entries, _ := os.ReadDir(base)
 	for _, e := range entries {
-		other, err := OpenStopped(filepath.Join(base, e.Name()))
-		if err != nil {
-			continue
+		d := &Dir{path: filepath.Join(base, e.Name())}
+		if _, err := os.Stat(d.In("FORMAT")); err == nil && d.checkFormat() == nil && d.idle() {
+			nodes = append(nodes, e.Name())
 		}
-		_ = other.Close()
-		nodes = append(nodes, e.Name())
 	}
 	return nodes
+}
+
+// idle reports whether no process uses the directory. The shared lock that it takes for a moment does not
+// make a server fail that starts meanwhile: see acquire.
+func (d *Dir) idle() bool {
+	lock, err := os.Open(d.In("LOCK"))
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer lock.Close()
+	return unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil
+}
+
+const (
+	// maxProbes bounds how often acquire tries again while only probes of idle hold the lock, which takes
+	// microseconds; probePause is the time between.
+	maxProbes  = 100
+	probePause = time.Millisecond
+)
+
+// exclusive locks the file, unless another process uses the directory.
+func exclusive(lock int) error {
+	for probes := 0; ; probes++ {
+		err := unix.Flock(lock, unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || probes == maxProbes {
+			return err
+		}
+		if err := unix.Flock(lock, unix.LOCK_SH|unix.LOCK_NB); err != nil {
+			return err // the holder is no probe
+		}
+		if err := unix.Flock(lock, unix.LOCK_UN); err != nil {
+			return err
+		}
+		time.Sleep(probePause)
+	}
 }
 
 func (d *Dir) acquire() error {
@@ -80,7 +114,7 @@ func (d *Dir) acquire() error {
 	if err != nil {
 		return fmt.Errorf("open lock of the data directory: %w", err)
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := exclusive(int(lock.Fd())); err != nil {
 		lock.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return errcode.New(errcode.RT0005, "data directory %s is used by another server; stop that one, or give this one its own --base-dir or --node-name", d.path)

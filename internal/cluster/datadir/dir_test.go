@@ -3,8 +3,11 @@ package datadir
 import (
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/errcode"
@@ -107,4 +110,33 @@ func TestCopiesOfDirectoriesInUse(t *testing.T) {
 	require.NoError(t, hot.lock.Close())
 	require.NoError(t, os.Rename(hot.Path(), filepath.Join(base, "moved")))
 	require.NoError(t, open("moved", false).Close())
+}
+
+// Another server that starts with a wrong node name looks for idle directories.
+func TestProbesDoNotKeepAServerFromItsDirectory(t *testing.T) {
+	base := t.TempDir()
+	d, err := Open(base, "n1")
+	require.NoError(t, err)
+	require.Empty(t, Idle(base, "n2"), "a server uses it")
+	_, err = Open(base, "n1")
+	requireCode(t, errcode.RT0005, err)
+	require.NoError(t, d.Close())
+	require.Equal(t, []string{"n1"}, Idle(base, "n2"))
+
+	var stop atomic.Bool
+	var probes sync.WaitGroup
+	probes.Go(func() {
+		for !stop.Load() {
+			Idle(base, "n2")
+		}
+	})
+	for range 1000 {
+		d, err := Open(base, "n1")
+		if !assert.NoError(t, err) {
+			break
+		}
+		require.NoError(t, d.Close())
+	}
+	stop.Store(true)
+	probes.Wait()
 }

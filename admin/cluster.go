@@ -34,7 +34,7 @@ type Cluster interface {
 	// RecoverPartitions recovers partitions that have lost their majority, all of them if ids is
 	// empty: the most recent replica becomes the only one. Entries that only lost replicas had are
 	// lost. With dryRun it returns what it would do. The error can be a *Refusal.
-	RecoverPartitions(ctx context.Context, ids []uint32, dryRun bool) ([]PartitionRecovery, error)
+	RecoverPartitions(ctx context.Context, ids []uint32, dryRun, wait bool) ([]PartitionRecovery, error)
 	// RaiseFeatureLevel raises the cluster's feature level to one that all members support, even if
 	// the configuration of a node holds the level. The error can be a *Refusal.
 	RaiseFeatureLevel(ctx context.Context, level uint32) (metadata.Cluster, error)

@@ -28,6 +28,7 @@ type fakeCluster struct {
 	stats       []NodeStats
 	events      []NodeEvents
 	statsQuery  stats.Query
+	waited      bool      // for leaders without a majority
 	transferred [2]uint32 // partition, node
 	raised      uint32    // feature level
 	refusal     error
@@ -96,7 +97,8 @@ func (f *fakeCluster) Transfer(_ context.Context, partition uint32, node ids.Nod
 	return f.refusal
 }
 
-func (f *fakeCluster) RecoverPartitions(_ context.Context, partitions []uint32, dryRun bool) ([]PartitionRecovery, error) {
+func (f *fakeCluster) RecoverPartitions(_ context.Context, partitions []uint32, dryRun, wait bool) ([]PartitionRecovery, error) {
+	f.waited = wait
 	if f.refusal != nil {
 		return nil, f.refusal
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -70,7 +71,8 @@ type recovery struct {
 }
 
 // recoverPartitions recovers partitions that have lost their majority. With dry_run it responds
-// with what it would do.
+// with what it would do according to what is known at the moment; with the header "Prefer: wait" only
+// once leaders that have lost their majority have stepped down, as it does otherwise.
 func (s *Server) recoverPartitions(c echo.Context) error {
 	var asked recovery
 	if err := s.bodies.ReadJSON(c, &asked); err != nil {
@@ -89,11 +91,24 @@ func (s *Server) recoverPartitions(c echo.Context) error {
 			return noPartition(id, cluster.Partitions)
 		}
 	}
-	recoveries, err := s.cluster.RecoverPartitions(c.Request().Context(), asked.Partitions, asked.DryRun)
+	recoveries, err := s.cluster.RecoverPartitions(c.Request().Context(), asked.Partitions, asked.DryRun, !asked.DryRun || prefersWait(c.Request()))
 	if err != nil {
 		return fmt.Errorf("recover partitions: %w", err)
 	}
 	return rest.Respond(c, http.StatusOK, map[string]any{"partitions": recoveries})
+}
+
+// prefersWait reports whether the client would rather wait than get a preliminary response.
+func prefersWait(r *http.Request) bool {
+	for _, line := range r.Header.Values("Prefer") {
+		for preference := range strings.SplitSeq(line, ",") {
+			name, _, _ := strings.Cut(preference, "=")
+			if strings.EqualFold(strings.TrimSpace(name), "wait") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func noPartition[N uint32 | uint64](id N, count uint32) error {

@@ -3,6 +3,7 @@ package admin
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -74,8 +75,15 @@ func TestANodeThatTheClusterNeedsIsNotRemovedByMistake(t *testing.T) {
 func TestPartitionsAreRecovered(t *testing.T) {
 	w := threeNodes(t, nil)
 	body := requireStatus(t, http.StatusOK, w.ask(t, "POST", "/cluster/partitions/recover", `{"partitions":[1],"dry_run":true}`))
+	require.False(t, w.cluster.waited)
 	require.JSONEq(t, `{"partitions":[{"partition":1,"needed":true,"recovered":false,"from":"N1","applied":0,"last":10,"last_term":2,"discarded":[],"missing":["n2/x"]}]}`, body)
 	require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "POST", "/cluster/partitions/recover", `{"partitions":[1]}`)), `"recovered":true`)
+	require.True(t, w.cluster.waited)
+	for header, wait := range map[string]bool{"wait": true, "respond-async, Wait=20": true, "handling=strict": false} {
+		r := httptest.NewRequest(http.MethodPost, "/cluster/partitions/recover", nil)
+		r.Header.Set("Prefer", header)
+		require.Equal(t, wait, prefersWait(r), header)
+	}
 	require.Contains(t, requireStatus(t, http.StatusNotFound, w.ask(t, "POST", "/cluster/partitions/recover", `{"partitions":[2]}`)), "there are 0 to 1")
 	w.cluster.refusal = &Refusal{Status: http.StatusServiceUnavailable, Message: "the metadata has lost its majority, too"}
 	require.Contains(t, requireStatus(t, http.StatusServiceUnavailable, w.ask(t, "POST", "/cluster/partitions/recover", `{}`)), "the metadata has lost")

@@ -14,6 +14,7 @@ import (
 	"platform/internal/cluster"
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/units"
 	"platform/metadata"
 	nodepb "platform/proto/node"
 )
@@ -29,8 +30,17 @@ const (
 )
 
 // RecoverPartitions implements admin.Cluster.
-func (c *Cluster) RecoverPartitions(ctx context.Context, partitions []uint32, dryRun bool) ([]admin.PartitionRecovery, error) {
-	if !c.awaitMetadataLeader(ctx) {
+func (c *Cluster) RecoverPartitions(ctx context.Context, partitions []uint32, dryRun, wait bool) ([]admin.PartitionRecovery, error) {
+	expiry := time.Duration(0)
+	if wait {
+		expiry = cluster.LeaderExpiry
+	}
+	switch led := c.awaitMetadataLeader(ctx, expiry); {
+	case !led && !wait:
+		return nil, refuse(http.StatusServiceUnavailable, "no node leads the metadata at the moment. If that remains so for more than %s, the metadata has lost its majority, too: "+
+			"if most of its voters are lost for good, stop this server and run `platform-server recover` on the node with the newest metadata (metadata_applied is %d here)",
+			units.Rough(cluster.LeaderExpiry), c.Store.AppliedIndex())
+	case !led:
 		return nil, refuse(http.StatusServiceUnavailable, "the metadata has lost its majority, too: if most of its voters are lost for good, stop this server and run "+
 			"`platform-server recover` on the node with the newest metadata (metadata_applied is %d here)", c.Store.AppliedIndex())
 	}
@@ -38,7 +48,7 @@ func (c *Cluster) RecoverPartitions(ctx context.Context, partitions []uint32, dr
 		return nil, refuse(http.StatusConflict, "recovering a partition needs feature level 2, the cluster is at level %d", c.Store.FeatureLevel())
 	}
 	layout, _ := c.Store.Layout()
-	plans, _, err := c.planSettled(ctx, layout, partitions)
+	plans, _, err := c.planSettled(ctx, layout, partitions, expiry)
 	if err != nil || dryRun {
 		return plans, err
 	}
@@ -55,10 +65,10 @@ func (c *Cluster) RecoverPartitions(ctx context.Context, partitions []uint32, dr
 	return plans, nil
 }
 
-// awaitMetadataLeader waits until this node knows the leader of the metadata, at most for the
-// duration of an election.
-func (c *Cluster) awaitMetadataLeader(ctx context.Context) bool {
-	for deadline := time.Now().Add(cluster.LeaderExpiry); ; {
+// awaitMetadataLeader waits until this node knows the leader of the metadata, at most for a
+// duration.
+func (c *Cluster) awaitMetadataLeader(ctx context.Context, most time.Duration) bool {
+	for deadline := time.Now().Add(most); ; {
 		if c.Store.Group().Leader().ID != "" {
 			return true
 		}
@@ -82,10 +92,10 @@ func sleep(ctx context.Context, deadline time.Time, d time.Duration) bool {
 }
 
 // planSettled requests the replicas of all members and plans the recovery. It also returns their
-// responses.
-func (c *Cluster) planSettled(ctx context.Context, layout *metadata.Layout, partitions []uint32) ([]admin.PartitionRecovery, cluster.Statuses, error) {
+// responses. It waits at most for a duration until leaders without a majority have stepped down.
+func (c *Cluster) planSettled(ctx context.Context, layout *metadata.Layout, partitions []uint32, most time.Duration) ([]admin.PartitionRecovery, cluster.Statuses, error) {
 	query := func() cluster.Statuses { return c.Nodes.StatusesWithin(ctx, recoverStatusTimeout, true) }
-	plans, statuses := settle(ctx, layout, partitions, time.Now().Add(cluster.LeaderExpiry), query)
+	plans, statuses := settle(ctx, layout, partitions, time.Now().Add(most), query)
 	if err := context.Cause(ctx); err != nil {
 		return nil, nil, err // members that were not waited for are not unresponsive
 	}
@@ -197,7 +207,7 @@ func allAnswer(layout *metadata.Layout, statuses cluster.Statuses) string {
 // recoverPartition makes one replica the only one. The others are quarantined first, so that no
 // two of them can still form a majority. It plans again, since earlier recoveries took time.
 func (c *Cluster) recoverPartition(ctx context.Context, layout *metadata.Layout, plan *admin.PartitionRecovery) error {
-	plans, statuses, err := c.planSettled(ctx, layout, []uint32{plan.Partition})
+	plans, statuses, err := c.planSettled(ctx, layout, []uint32{plan.Partition}, cluster.LeaderExpiry)
 	if err != nil {
 		return err
 	}

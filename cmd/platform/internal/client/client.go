@@ -146,10 +146,13 @@ func (c *Client) adminJSON(ctx context.Context, method, path string, in, out any
 }
 
 // adminJSONWithin is adminJSON with another timeout.
-func (c *Client) adminJSONWithin(ctx context.Context, timeout time.Duration, method, path string, in, out any) (*Response, error) {
+func (c *Client) adminJSONWithin(ctx context.Context, timeout time.Duration, method, path string, in, out any, header ...string) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	r := request{method: method, path: path, header: http.Header{"Accept": {"application/json"}}}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.header.Set(header[i], header[i+1])
+	}
 	if in != nil {
 		body, err := json.Marshal(in)
 		if err != nil {

@@ -243,14 +243,23 @@ type PartitionRecovery struct {
 const recoverTimeout = 5 * time.Minute
 
 // RecoverPartitions recovers partitions from the remaining replicas, or returns the plan of
-// a recovery.
+// a recovery, according to what is known at the moment.
 func (c *Client) RecoverPartitions(ctx context.Context, ids []uint32, dryRun bool) (list []PartitionRecovery, response *Response, err error) {
+	return c.recoverPartitions(ctx, ids, dryRun)
+}
+
+// PlanRecovery is RecoverPartitions with dryRun, but waits until leaders without a majority have stepped down.
+func (c *Client) PlanRecovery(ctx context.Context, ids []uint32) (list []PartitionRecovery, response *Response, err error) {
+	return c.recoverPartitions(ctx, ids, true, "Prefer", "wait")
+}
+
+func (c *Client) recoverPartitions(ctx context.Context, ids []uint32, dryRun bool, header ...string) (list []PartitionRecovery, response *Response, err error) {
 	body := struct {
 		Partitions []uint32 `json:"partitions,omitempty"`
 		DryRun     bool     `json:"dry_run"`
 	}{ids, dryRun}
 	var out struct{ Partitions []PartitionRecovery }
-	response, err = c.adminJSONWithin(ctx, max(recoverTimeout, c.opts.RequestTimeout), http.MethodPost, "/cluster/partitions/recover", body, &out)
+	response, err = c.adminJSONWithin(ctx, max(recoverTimeout, c.opts.RequestTimeout), http.MethodPost, "/cluster/partitions/recover", body, &out, header...)
 	return out.Partitions, response, err
 }
 

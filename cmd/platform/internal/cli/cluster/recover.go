@@ -48,7 +48,13 @@ If the metadata has lost its majority as well, stop the remaining node and run
 }
 
 func (a *commands) recoverPartitions(ctx context.Context, ids []uint32, dryRun, asJSON bool) error {
-	plans, response, err := a.Client.RecoverPartitions(ctx, ids, true)
+	plan := a.Client.PlanRecovery
+	if dryRun { // what is known now
+		plan = func(ctx context.Context, ids []uint32) ([]client.PartitionRecovery, *client.Response, error) {
+			return a.Client.RecoverPartitions(ctx, ids, true)
+		}
+	}
+	plans, response, err := plan(ctx, ids)
 	if err != nil {
 		return command.HintNotFound(err, "`platform cluster partitions list` shows the partitions.")
 	}

@@ -347,6 +347,7 @@ const (
 	fieldInvocationHistory           = 44
 	fieldInvocationCauses            = 45
 	fieldInvocationSignalBytes       = 46
+	fieldInvocationAwaitReduced      = 47
 )
 
 const (

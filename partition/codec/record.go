@@ -105,6 +105,7 @@ func (w *writer) fieldsAfterResult(inv *machine.Invocation) {
 		w.cause(fieldInvocationCauses, &inv.Causes[i])
 	}
 	w.uint(fieldInvocationSignalBytes, inv.SignalBytes)
+	w.bool(fieldInvocationAwaitReduced, inv.AwaitReduced)
 }
 
 // DecodeInvocation decodes the record of an invocation, which aliases b.
@@ -205,6 +206,8 @@ func DecodeInvocation(b []byte) (*machine.Invocation, error) {
 			decodeInto(&r, grow(&r, &inv.Causes), readCause)
 		case fieldInvocationSignalBytes:
 			inv.SignalBytes = r.u64()
+		case fieldInvocationAwaitReduced:
+			inv.AwaitReduced = r.bool()
 		default:
 			r.unknown("invocation")
 		}

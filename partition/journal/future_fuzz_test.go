@@ -42,7 +42,32 @@ func FuzzFuture(f *testing.F) {
 		if whole, left := await.Over(after), rest.Over(after); whole && !left {
 			t.Fatalf("%+v is over, its pruned form %+v is not", await, rest)
 		}
+		once := func(id NotificationID) Settled {
+			if id.Repeats() {
+				return Pending
+			}
+			return before(id)
+		}
+		checkReduced(t, await, once, after)
 	})
+}
+
+// checkReduced checks the reduced form of an await that is not over by the notifications that occur
+// once: after further ones it is over if the await certainly is, and never if that is not.
+func checkReduced(t *testing.T, await *Future, once, after func(NotificationID) Settled) {
+	t.Helper()
+	reduced := await.Reduce(once)
+	for id := range reduced.Leaves() {
+		if once(id) != Pending {
+			t.Fatalf("%v is still awaited", id)
+		}
+	}
+	switch over := reduced.Over(after); {
+	case over && !await.Over(after):
+		t.Fatalf("%+v is not over, its reduced form %+v is", await, reduced)
+	case !over && await.Certain(after):
+		t.Fatalf("%+v is over, its reduced form %+v is not", await, reduced)
+	}
 }
 
 // outcomesOf returns the state of notifications: two bits of first for each or, if those

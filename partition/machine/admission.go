@@ -59,7 +59,7 @@ func (m *Machine) start(inv *Invocation, input []byte) error {
 	}
 	m.meta.Attempt++
 	inv.Attempt = m.meta.Attempt
-	inv.Await, inv.Failure, inv.Seen = nil, nil, inv.Length
+	inv.Await, inv.AwaitReduced, inv.Failure, inv.Seen = nil, false, nil, inv.Length
 	if inv.RunningAt == 0 {
 		inv.RunningAt = m.now
 	}

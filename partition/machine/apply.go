@@ -30,6 +30,7 @@ type Machine struct {
 	// updates, in the log entry.
 	kills, journalReads, updateBytes int
 	purgedBytes                      int // of promises read by purges in the log entry
+	lookups                          int // of notifications, to evaluate awaits, in the log entry
 	queuedUpdates                    int // in local
 
 	// level is the feature level: only what it includes may be written to the tables, sent
@@ -81,7 +82,7 @@ func (m *Machine) Apply(st State, h Header, c Command, effects []Effect) (Outcom
 func (m *Machine) apply(h Header, c Command) (Outcome, error) {
 	if h.Command == 0 {
 		m.answers, m.timerAnswers, m.inputBytes = byteBudget{}, byteBudget{}, 0
-		m.kills, m.journalReads, m.updateBytes, m.purgedBytes = 0, 0, 0, 0
+		m.kills, m.journalReads, m.updateBytes, m.purgedBytes, m.lookups = 0, 0, 0, 0, 0
 		m.flow.Leaves = m.maxRingLeaves
 	}
 	if lead, ok := c.(*Lead); ok {

@@ -153,7 +153,7 @@ func (m *Machine) pause(inv *Invocation, why *AttemptFailure) error {
 	if err := inv.move(Paused, m.now); err != nil {
 		return err
 	}
-	inv.Failure, inv.Await, inv.Pausing = why, nil, false
+	inv.Failure, inv.Await, inv.AwaitReduced, inv.Pausing = why, nil, false, false
 	if inv.repinning() {
 		return m.put(inv)
 	}

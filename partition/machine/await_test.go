@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -21,6 +22,7 @@ type waiter struct {
 	*rapid.T
 	*world
 	id       ids.Invocation
+	level    feature.Level
 	consumed map[uint32]bool // consumed notifications, by journal index
 	await    journal.Future  // what it awaits, if suspended
 	waiting  bool
@@ -31,6 +33,7 @@ type waiter struct {
 
 func newWaiter(t *rapid.T) *waiter {
 	w := &waiter{T: t, world: newWorld(1), consumed: map[uint32]bool{}}
+	w.level = rapid.SampledFrom([]feature.Level{feature.Level1, feature.Level4}).Draw(t, "level")
 	w.id = w.world.id("a")
 	w.apply(&machine.Invoke{ID: w.id, Target: parseTarget("Greeter/greet", "service"), Input: journal.NewInput(nil, nil)})
 	return w
@@ -38,7 +41,7 @@ func newWaiter(t *rapid.T) *waiter {
 
 func (w *waiter) apply(c machine.Command) {
 	p := w.parts[0]
-	outcome, effects, err := p.machine.Apply(p.state, machine.Header{Epoch: 1, Time: w.now}, c, nil)
+	outcome, effects, err := p.machine.Apply(p.state, machine.Header{Epoch: 1, Time: w.now, Level: w.level}, c, nil)
 	require.NoError(w, err)
 	require.Equal(w, machine.OK, outcome.Code)
 	require.Empty(w, p.state.Broken(w.names))

@@ -21,6 +21,12 @@ type counting struct {
 	*machinetest.State
 	read, appended int
 	state          int // values read or deleted one by one
+	lookups        int // of notifications
+}
+
+func (c *counting) Notified(id ids.Invocation, n journal.NotificationID) (journal.Settled, error) {
+	c.lookups++
+	return c.State.Notified(id, n)
 }
 
 func (c *counting) Values(o machine.Object) iter.Seq2[machine.StateEntry, error] {
@@ -492,5 +498,83 @@ func TestDelayedKillSparesALaterInvocation(t *testing.T) {
 		callee, err := b.st.Invocation(id(n))
 		require.NoError(t, err)
 		require.True(t, callee == nil || callee.Killed, "callee %d", n)
+	}
+}
+
+// TestASignalDoesNotMakeNotificationsExpensive lets thousands of sleeps end that a handler awaits
+// together, after a signal that it may not have consumed.
+func TestASignalDoesNotMakeNotificationsExpensive(t *testing.T) {
+	const sleeps = 4000
+	for name, early := range map[string]bool{"before the suspension": true, "while suspended": false} {
+		for _, level := range []feature.Level{feature.Level3, feature.Level4} {
+			t.Run(fmt.Sprint(name, ", level ", level), func(t *testing.T) {
+				b := newBounded(t, level)
+				id := ids.NewInvocation(0, [16]byte{1})
+				attempt := b.invoke(id, machine.Target{Service: "S", Handler: "h"}, journal.NewInput(nil, nil))
+				signal := func() { b.apply(&machine.Signal{Target: id, ID: journal.NamedSignal("x")}) }
+				if early {
+					signal()
+				}
+				all := journal.Future{Combinator: journal.CombineAllCompleted}
+				var steps []machine.Step
+				for n := range uint32(sleeps) {
+					steps = append(steps, machinetest.Sleep(n+1, b.now+1000))
+					all.Completions = append(all.Completions, n+1)
+				}
+				await := journal.Future{Combinator: journal.CombineFirstCompleted, Signals: []uint32{journal.CancelSignal}, Nested: []journal.Future{all}}
+				b.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: append(steps, machinetest.SuspendOn(await))})
+				if !early {
+					signal()
+				}
+				b.now += 1000
+				b.st.lookups = 0
+				entries := b.settle()
+				inv, err := b.st.Invocation(id)
+				require.NoError(t, err)
+				require.Equal(t, machine.Invoked, inv.Status)
+				require.Equal(t, attempt+1, inv.Attempt, "it ran once more")
+				require.Equal(t, uint32(1+sleeps+1+sleeps), inv.Seen, "with all results")
+				require.Less(t, entries, 10)
+				require.Equal(t, level >= feature.Level4, b.st.lookups <= 3*sleeps, "%d lookups", b.st.lookups)
+			})
+		}
+	}
+}
+
+// TestOneEntryLooksUpABoundedNumberOfAwaitedResults suspends invocations that await very many
+// results, with commands of one log entry. Those that run once more suspend in the next one.
+func TestOneEntryLooksUpABoundedNumberOfAwaitedResults(t *testing.T) {
+	const invocations = 6
+	for level, entries := range map[feature.Level]int{feature.Level3: 1, feature.Level4: 6} {
+		b := newBounded(t, level)
+		all := journal.Future{Combinator: journal.CombineAllCompleted}
+		for n := range uint32(journal.MaxLeaves) {
+			all.Completions = append(all.Completions, n+1)
+		}
+		running := map[ids.Invocation]uint64{}
+		for n := range invocations {
+			id := ids.NewInvocation(0, [16]byte{1, byte(n)})
+			running[id] = b.invoke(id, machine.Target{Service: "S", Handler: "h"}, journal.NewInput(nil, nil))
+		}
+		most, taken := 0, 0
+		for ; len(running) > 0; taken++ {
+			b.st.lookups = 0
+			place := 0
+			for id, attempt := range running {
+				c := &machine.Progress{ID: id, Attempt: attempt, Steps: []machine.Step{machinetest.SuspendOn(all)}}
+				o, _, err := b.m.Apply(b.st, machine.Header{Epoch: 1, Time: b.now, Level: level, Command: place}, c, nil)
+				require.NoError(t, err)
+				require.Equal(t, machine.OK, o.Code)
+				place++
+				inv, err := b.st.Invocation(id)
+				require.NoError(t, err)
+				if running[id] = inv.Attempt; inv.Status == machine.Suspended {
+					delete(running, id)
+				}
+			}
+			most = max(most, b.st.lookups)
+		}
+		require.LessOrEqual(t, taken, entries)
+		require.Equal(t, level >= feature.Level4, most <= 128<<10+2*journal.MaxLeaves, "%d lookups", most)
 	}
 }

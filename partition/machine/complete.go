@@ -31,7 +31,7 @@ func (m *Machine) complete(inv *Invocation, result *journal.Result) error {
 		m.scheduleAnswers(inv)
 	}
 	held := inv.HoldsLock
-	inv.Sinks, inv.Await, inv.Failure, inv.HoldsLock, inv.Pausing = rest, nil, nil, false, false
+	inv.Sinks, inv.Await, inv.AwaitReduced, inv.Failure, inv.HoldsLock, inv.Pausing = rest, nil, false, nil, false, false
 	inv.Result, inv.CompletedAt = result, m.now
 	m.retain(inv)
 	m.emit(&Finish{

@@ -156,7 +156,7 @@ func (m *Machine) acquireSlot(inv *Invocation) (got bool, err error) {
 	if f.Stage != flowcontrol.Inbox {
 		m.enter(&f, flowcontrol.Inbox)
 	}
-	inv.Flow, inv.QueueSeq, inv.Await = &f, place, nil
+	inv.Flow, inv.QueueSeq, inv.Await, inv.AwaitReduced = &f, place, nil, false
 	if inv.Status == Inboxed {
 		m.st.PutInvocation(inv)
 		return false, nil

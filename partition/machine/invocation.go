@@ -121,6 +121,9 @@ type Invocation struct {
 	Output   uint32 // journal index of the last Output command; 0: none yet
 	Sleeps   uint32 // registered timers of Sleep commands that have not fired
 	Await    *journal.Future
+	// AwaitReduced means that everything in Await is pending, except cancels and named signals;
+	// false below feature level 4.
+	AwaitReduced bool
 	// Signalled means that the journal contains a repeatable signal. Seen is the length of
 	// the journal when the invocation was last admitted. See suspend.go.
 	Signalled bool

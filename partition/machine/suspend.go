@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 
+	"platform/internal/feature"
 	"platform/partition/journal"
 )
 
@@ -14,8 +15,10 @@ import (
 // would not have suspended on it, so by themselves these signals do not wake it. But as
 // soon as anything that it awaits has arrived since, even if that alone is not sufficient,
 // all signals in the journal count. That may wake it too early, at most once per
-// notification, but never too late. For the same reason an await is stored whole when there
-// are such signals: the result of a part of it depends on whether they have been consumed.
+// notification, but never too late. For the same reason such signals stay in a stored await:
+// the result of a part of it depends on whether they have been consumed. Everything else that
+// has arrived is removed (AwaitReduced), so that it need not be looked up again. Below feature
+// level 4 the await is stored whole if there are such signals.
 //
 // The same holds for an await that may be over or not, depending on the order of arrival:
 // if nothing in it is new, the handler knew the order, and the await is not over. Then any
@@ -25,7 +28,10 @@ import (
 // since notifications arrive while the handler decides; then it runs again immediately and
 // keeps its key and its slot.
 func (m *Machine) suspend(inv *Invocation, await *journal.Future) error {
-	rest, err := m.remaining(inv, await)
+	if !m.mayEvaluate() {
+		return m.start(inv, nil)
+	}
+	rest, reduced, err := m.remaining(inv, await)
 	if err != nil {
 		return err
 	}
@@ -35,12 +41,20 @@ func (m *Machine) suspend(inv *Invocation, await *journal.Future) error {
 	if err := inv.move(Suspended, m.now); err != nil {
 		return err
 	}
-	inv.Await = rest
+	inv.Await, inv.AwaitReduced = rest, reduced && m.level >= feature.Level4
 	return m.put(inv)
 }
 
-// remaining returns the pending part of an await at the suspension; nil if it is over.
-func (m *Machine) remaining(inv *Invocation, await *journal.Future) (*journal.Future, error) {
+// maxLookups bounds the notifications that one log entry looks up to evaluate awaits; the await
+// that exceeds it is the last. From feature level 4 on, further handlers that suspend, and
+// signalled ones that wait, run instead, and suspend again in a later entry.
+const maxLookups = 128 << 10
+
+func (m *Machine) mayEvaluate() bool { return m.level < feature.Level4 || m.lookups < maxLookups }
+
+// remaining returns the pending part of an await at the suspension; nil if it is over. reduced
+// means that everything in it is pending, except repeatable signals.
+func (m *Machine) remaining(inv *Invocation, await *journal.Future) (rest *journal.Future, reduced bool, err error) {
 	var failed error
 	all := func(id journal.NotificationID) journal.Settled { return m.notified(inv, id, &failed) }
 	once := func(id journal.NotificationID) journal.Settled {
@@ -51,24 +65,29 @@ func (m *Machine) remaining(inv *Invocation, await *journal.Future) (*journal.Fu
 	}
 	over := await.Over(once)
 	if failed == nil && over && !inv.Signalled && await.Certain(once) {
-		return nil, nil
+		return nil, false, nil
 	}
 	if over || inv.Signalled && await.Over(all) {
 		if arrived, err := m.arrivedSince(inv, await); arrived || err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	switch {
+	case !over && inv.Signalled && (m.level < feature.Level4 || await.Depth() > maxReducedDepth):
+		return await, false, failed
 	case !over && inv.Signalled:
-		return await, failed
+		return await.Reduce(once), true, failed
 	case !over:
-		return await.Prune(once), failed
+		return await.Prune(once), true, failed
 	}
 	if rest := await.Flat(once); !rest.Empty() {
-		return rest, failed
+		return rest, true, failed
 	}
-	return nil, failed // nothing else could ever wake it
+	return nil, false, failed // nothing else could ever wake it
 }
+
+// maxReducedDepth is the depth up to which an await is reduced, which may add a few levels.
+const maxReducedDepth = journal.MaxDepth - 8
 
 // arrivedSince reports whether anything in the await has arrived since inv was admitted. From
 // feature level 4 on it is also true if the log entry may not read as much as was appended since:
@@ -108,10 +127,13 @@ func (m *Machine) wakeIfOver(inv *Invocation, n notification) error {
 		m.st.PutInvocation(inv)
 		return nil
 	}
+	if inv.Signalled && !m.mayEvaluate() {
+		return m.admit(inv, nil)
+	}
 	var failed error
 	settled := func(id journal.NotificationID) journal.Settled {
 		switch {
-		case inv.Signalled:
+		case inv.Signalled && (id.Repeats() || !inv.AwaitReduced):
 			return m.notified(inv, id, &failed)
 		case id == n.id:
 			return n.settled
@@ -125,8 +147,11 @@ func (m *Machine) wakeIfOver(inv *Invocation, n notification) error {
 	if over {
 		return m.admit(inv, nil)
 	}
-	if !inv.Signalled {
+	switch {
+	case !inv.Signalled:
 		inv.Await = inv.Await.Prune(settled)
+	case inv.AwaitReduced && !n.id.Repeats():
+		inv.Await = inv.Await.Reduce(settled)
 	}
 	m.st.PutInvocation(inv)
 	return nil
@@ -134,6 +159,7 @@ func (m *Machine) wakeIfOver(inv *Invocation, n notification) error {
 
 // notified looks up a notification; an error is stored in failed.
 func (m *Machine) notified(inv *Invocation, id journal.NotificationID, failed *error) journal.Settled {
+	m.lookups++
 	s, err := m.st.Notified(inv.ID, id)
 	if err != nil {
 		*failed = fmt.Errorf("look up notification %v of %s: %w", id, inv.ID, err)

@@ -140,7 +140,7 @@ func (c *checker) record(inv *machine.Invocation) {
 	want((inv.Await != nil) == (inv.Status == machine.Suspended), "an await exists exactly while suspended")
 	if inv.Await != nil {
 		for leaf := range inv.Await.Leaves() {
-			want(inv.Signalled || leaf.Repeats() || c.notified[inv.ID][leaf] == journal.Pending, "it awaits "+notificationID(leaf)+", which has arrived")
+			want(inv.Signalled && !inv.AwaitReduced || leaf.Repeats() || c.notified[inv.ID][leaf] == journal.Pending, "it awaits "+notificationID(leaf)+", which has arrived")
 		}
 	}
 	want((inv.Attempt != 0) == (inv.RunningAt != 0), "an attempt number is assigned at admission")

@@ -70,7 +70,7 @@ var changes = []Change{
 	{Level4, RecordField, "Event and Invocation.history", "failed attempts, pauses and requests to cancel of an invocation are kept with its journal"},
 	{Level4, Derivation, "suspension after a long attempt", "a handler that suspends on repeated signals after it has stored very much runs once more instead of having all of that read"},
 	{Level4, RecordField, "Invocation.await_reduced", "what a suspended invocation waits for is stored without what has arrived, even if it was signalled"},
-	{Level4, Derivation, "suspensions on very many results", "an entry of the log looks up a bounded number of awaited results; further handlers that suspend run once more"},
+	{Level4, Derivation, "suspensions on very many results", "an entry of the log looks up a bounded number of awaited results; further handlers that suspend or wait run once more"},
 	{Level4, CommandField, "Step.cause", "an attempt that failed records the cause of its failure"},
 	{Level4, RecordField, "Invocation.causes", "the record of an invocation stores when failures of the same cause first occurred"},
 	{Level4, RecordField, "Invocation.signal_bytes", "the signals and awakeables in the journal of an invocation are bounded to 256 MiB, of which each counts at least 4 KiB"},

@@ -87,6 +87,15 @@ func (f *Future) Depth() int {
 	return deepest + 1
 }
 
+// Size returns the number of leaves; duplicates count repeatedly.
+func (f *Future) Size() int {
+	n := len(f.Completions) + len(f.Signals) + len(f.Names)
+	for i := range f.Nested {
+		n += f.Nested[i].Size()
+	}
+	return n
+}
+
 // Leaves yields all notifications in the tree; duplicates are yielded repeatedly.
 func (f *Future) Leaves() iter.Seq[NotificationID] {
 	return func(yield func(NotificationID) bool) { f.each(yield) }

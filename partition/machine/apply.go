@@ -30,7 +30,7 @@ type Machine struct {
 	// updates, in the log entry.
 	kills, journalReads, updateBytes int
 	purgedBytes                      int // of promises read by purges in the log entry
-	lookups                          int // of notifications, to evaluate awaits, in the log entry
+	lookups                          int // of notifications, to evaluate awaits, in the log entry; see leavesPerLookup
 	queuedUpdates                    int // in local
 
 	// level is the feature level: only what it includes may be written to the tables, sent

@@ -578,3 +578,30 @@ func TestOneEntryLooksUpABoundedNumberOfAwaitedResults(t *testing.T) {
 		require.Equal(t, level >= feature.Level4, most <= 128<<10+2*journal.MaxLeaves, "%d lookups", most)
 	}
 }
+
+// TestOneEntryEvaluatesABoundedNumberOfLeaves ends thousands of sleeps in one log entry that a
+// handler awaits together.
+func TestOneEntryEvaluatesABoundedNumberOfLeaves(t *testing.T) {
+	const sleeps = 6000
+	for level, seen := range map[feature.Level]int{feature.Level3: sleeps, feature.Level4: 2000} {
+		b := newBounded(t, level)
+		id := ids.NewInvocation(0, [16]byte{1})
+		attempt := b.invoke(id, machine.Target{Service: "S", Handler: "h"}, journal.NewInput(nil, nil))
+		all := journal.Future{Combinator: journal.CombineAllCompleted}
+		var steps []machine.Step
+		for n := range uint32(sleeps) {
+			steps = append(steps, machinetest.Sleep(n+1, b.now+1000))
+			all.Completions = append(all.Completions, n+1)
+		}
+		b.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: append(steps, machinetest.SuspendOn(all))})
+		b.now += 1000
+		b.apply(&machine.FireTimers{Timers: b.st.Timers()})
+		inv, err := b.st.Invocation(id)
+		require.NoError(t, err)
+		require.Equal(t, machine.Invoked, inv.Status)
+		require.Equal(t, attempt+1, inv.Attempt)
+		require.Equal(t, uint32(1+2*sleeps), inv.Length)
+		require.Equal(t, level >= feature.Level4, inv.Seen < inv.Length, "it runs before all results are there")
+		require.LessOrEqual(t, inv.Seen, uint32(1+sleeps+seen))
+	}
+}

@@ -45,10 +45,14 @@ func (m *Machine) suspend(inv *Invocation, await *journal.Future) error {
 	return m.put(inv)
 }
 
-// maxLookups bounds the notifications that one log entry looks up to evaluate awaits; the await
-// that exceeds it is the last. From feature level 4 on, further handlers that suspend, and
-// signalled ones that wait, run instead, and suspend again in a later entry.
-const maxLookups = 128 << 10
+const (
+	// maxLookups bounds the notifications that one log entry looks up to evaluate awaits; the
+	// await that exceeds it is the last. From feature level 4 on, further handlers that suspend
+	// or wait run instead, and suspend again in a later entry.
+	maxLookups = 128 << 10
+	// leavesPerLookup is how many leaves of an await take as long to evaluate as a lookup.
+	leavesPerLookup = 64
+)
 
 func (m *Machine) mayEvaluate() bool { return m.level < feature.Level4 || m.lookups < maxLookups }
 
@@ -127,9 +131,10 @@ func (m *Machine) wakeIfOver(inv *Invocation, n notification) error {
 		m.st.PutInvocation(inv)
 		return nil
 	}
-	if inv.Signalled && !m.mayEvaluate() {
+	if !m.mayEvaluate() {
 		return m.admit(inv, nil)
 	}
+	m.lookups += inv.Await.Size() / leavesPerLookup
 	var failed error
 	settled := func(id journal.NotificationID) journal.Settled {
 		switch {

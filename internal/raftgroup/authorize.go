@@ -89,18 +89,3 @@ func (t *Transport) leaderless(r *raft.Raft) bool {
 	}
 	return time.Since(heard) > leaderlessAfter
 }
-
-// headerOf returns the header of a request, nil if it has none.
-func headerOf(f *node.RaftFrame) *node.Header {
-	switch {
-	case f.AppendRequest != nil:
-		return f.AppendRequest.Header
-	case f.VoteRequest != nil:
-		return f.VoteRequest.Header
-	case f.PreVoteRequest != nil:
-		return f.PreVoteRequest.Header
-	case f.TimeoutNowRequest != nil:
-		return f.TimeoutNowRequest.Header
-	}
-	return nil
-}

@@ -3,7 +3,8 @@
 // process has many groups, which share one Transport and, for partitions, one log database
 // (package logstore). Package hardstate verifies before a start that a replica has all that it
 // has promised, package statestream transfers the state to followers, package peers holds the
-// connections to other nodes, and package retention decides how much of the log followers need.
+// connections to other nodes, package retention decides how much of the log followers need, and package wire converts
+// requests to messages and checks received ones.
 //
 // A Group wraps one hashicorp/raft instance and adds what a product needs: a log store with
 // checksums and a watchdog, virtual snapshots (the state machine's tables are the snapshot;

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"platform/internal/nodelink"
+	"platform/internal/raftgroup/wire"
 	"platform/proto/node"
 )
 
@@ -80,7 +81,7 @@ func (in *inbound) receive(ctx context.Context) error {
 			in.reply(ctx, &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId, Error: errGroupStopped.Error()})
 			continue
 		}
-		if err := in.from.check(port, headerOf(f)); err != nil {
+		if err := in.from.check(port, wire.RequestHeader(f)); err != nil {
 			in.t.refused("", err)
 			in.reply(ctx, &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId, Error: nodelink.ErrRefused.Error()})
 			continue
@@ -193,12 +194,12 @@ func (in *inbound) answer(ctx context.Context, req arrived) *node.RaftFrame {
 		out.Error = errGroupStopped.Error()
 		return out
 	}
-	command, err := requestFromWire(req.frame)
+	command, err := wire.DecodeRequest(req.frame)
 	if err == nil {
 		err = port.checkTarget(req.frame.Target)
 	}
 	if err == nil {
-		if err = port.verify(command); err != nil {
+		if err = port.check(command); err != nil {
 			in.t.refused("", err)
 		}
 	}
@@ -215,7 +216,7 @@ func (in *inbound) answer(ctx context.Context, req arrived) *node.RaftFrame {
 		return nil
 	}
 	if err == nil {
-		err = responseToWire(out, resp)
+		err = wire.EncodeResponse(out, resp)
 	}
 	if out.VoteResponse != nil {
 		in.voted(port, req.frame.VoteRequest, out.VoteResponse)
@@ -265,8 +266,8 @@ func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotSer
 	if err := port.checkTarget(first.Request.Target); err != nil {
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
-	request := snapshotFromWire(first.Request)
-	if err := port.verify(request); err != nil {
+	request := wire.DecodeSnapshot(first.Request)
+	if err := port.check(request); err != nil {
 		t.refused("", err)
 		return status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -284,7 +285,7 @@ func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotSer
 		port.group.cfg.Metrics.receivedSnapshot()
 	}
 	return stream.SendAndClose(&node.InstallSnapshotResponse{
-		Header: headerToWire(resp.RPCHeader), Term: resp.Term, Success: resp.Success,
+		Header: wire.EncodeHeader(resp.RPCHeader), Term: resp.Term, Success: resp.Success,
 	})
 }
 

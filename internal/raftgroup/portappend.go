@@ -10,6 +10,7 @@ import (
 
 	"platform/internal/raftgroup/logstore"
 	"platform/internal/raftgroup/peers"
+	"platform/internal/raftgroup/wire"
 	"platform/proto/node"
 )
 
@@ -97,7 +98,7 @@ func (p *port) appendBatch(to target, args *raft.AppendEntriesRequest, size int,
 		kind, timeout = peers.Data, dataTimeout+time.Duration(size)*time.Second/(1<<20)
 	}
 	p.group.cfg.Metrics.requestedAppend(len(args.Entries))
-	f, err := p.call(to, kind, timeout, &node.RaftFrame{AppendRequest: appendToWire(args)})
+	f, err := p.call(to, kind, timeout, &node.RaftFrame{AppendRequest: wire.EncodeAppend(args)})
 	if err != nil {
 		return err
 	}
@@ -105,9 +106,6 @@ func (p *port) appendBatch(to target, args *raft.AppendEntriesRequest, size int,
 	if r == nil {
 		return errWrongResponse
 	}
-	*resp = raft.AppendEntriesResponse{
-		RPCHeader: headerFromWire(r.Header), Term: r.Term, LastLog: r.LastLog,
-		Success: r.Success, NoRetryBackoff: r.NoRetryBackoff,
-	}
+	*resp = wire.DecodeAppendResponse(r)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/raftgroup/peers"
+	"platform/internal/raftgroup/wire"
 	"platform/proto/node"
 )
 
@@ -31,7 +32,7 @@ func (p *port) responds(ctx context.Context, id raft.ServerID, configured raft.S
 		timeout = min(timeout, time.Until(deadline))
 	}
 	_, err := p.call(p.target(id, configured), peers.Control, timeout, &node.RaftFrame{
-		PreVoteRequest: &node.VoteRequest{Header: headerToWire(p.header())}, Votes: votes,
+		PreVoteRequest: &node.VoteRequest{Header: wire.EncodeHeader(p.header())}, Votes: votes,
 	})
 	return err
 }

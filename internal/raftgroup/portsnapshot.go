@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"platform/internal/raftgroup/wire"
 )
 
 // InstallSnapshot sends the state of this replica, again after a failure: Raft would double
@@ -51,7 +52,7 @@ func (p *port) sendSnapshot(to target, args *raft.InstallSnapshotRequest, resp *
 	if err != nil {
 		return err
 	}
-	req := snapshotToWire(p.id, args)
+	req := wire.EncodeSnapshot(p.id, args)
 	req.Target = string(to.id)
 	sent := p.followers.elapsed()
 	abort := func() {}
@@ -63,7 +64,7 @@ func (p *port) sendSnapshot(to target, args *raft.InstallSnapshotRequest, resp *
 	if err != nil {
 		return fmt.Errorf("send snapshot to %s: %w", to.addr, err)
 	}
-	*resp = raft.InstallSnapshotResponse{RPCHeader: headerFromWire(out.Header), Term: out.Term, Success: out.Success}
+	*resp = wire.DecodeSnapshotResponse(out)
 	p.followers.installed(to.id, args, resp, sent)
 	return nil
 }

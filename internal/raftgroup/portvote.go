@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/raftgroup/peers"
+	"platform/internal/raftgroup/wire"
 	"platform/proto/node"
 )
 
@@ -25,36 +26,27 @@ func (p *port) timeoutNow(timeout time.Duration) {
 
 // RequestVote requests a vote.
 func (p *port) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
-	f, err := p.sendVoteRequest(p.target(id, addr), &node.RaftFrame{VoteRequest: &node.VoteRequest{
-		Header: headerToWire(args.RPCHeader), Term: args.Term, LastLogIndex: args.LastLogIndex,
-		LastLogTerm: args.LastLogTerm, LeadershipTransfer: args.LeadershipTransfer,
-	}})
+	f, err := p.sendVoteRequest(p.target(id, addr), &node.RaftFrame{VoteRequest: wire.EncodeVote(args)})
 	if err != nil {
 		return err
 	}
 	if f.VoteResponse == nil {
 		return errWrongResponse
 	}
-	*resp = raft.RequestVoteResponse{
-		RPCHeader: headerFromWire(f.VoteResponse.Header), Term: f.VoteResponse.Term, Granted: f.VoteResponse.Granted,
-	}
+	*resp = wire.DecodeVoteResponse(f.VoteResponse)
 	return nil
 }
 
 // RequestPreVote requests a pre-vote: whether a vote would be granted.
 func (p *port) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
-	f, err := p.sendVoteRequest(p.target(id, addr), &node.RaftFrame{PreVoteRequest: &node.VoteRequest{
-		Header: headerToWire(args.RPCHeader), Term: args.Term, LastLogIndex: args.LastLogIndex, LastLogTerm: args.LastLogTerm,
-	}})
+	f, err := p.sendVoteRequest(p.target(id, addr), &node.RaftFrame{PreVoteRequest: wire.EncodePreVote(args)})
 	if err != nil {
 		return err
 	}
 	if f.PreVoteResponse == nil {
 		return errWrongResponse
 	}
-	*resp = raft.RequestPreVoteResponse{
-		RPCHeader: headerFromWire(f.PreVoteResponse.Header), Term: f.PreVoteResponse.Term, Granted: f.PreVoteResponse.Granted,
-	}
+	*resp = wire.DecodePreVoteResponse(f.PreVoteResponse)
 	return nil
 }
 
@@ -104,7 +96,7 @@ func (p *port) sendTimeoutNow(id raft.ServerID, addr raft.ServerAddress, timeout
 	}
 	p.group.cfg.Metrics.requestedTimeout()
 	f, err := p.call(p.target(id, addr), peers.Control, timeout, &node.RaftFrame{
-		TimeoutNowRequest: &node.TimeoutNowRequest{Header: headerToWire(args.RPCHeader)},
+		TimeoutNowRequest: &node.TimeoutNowRequest{Header: wire.EncodeHeader(args.RPCHeader)},
 	})
 	if err != nil {
 		return err
@@ -112,7 +104,7 @@ func (p *port) sendTimeoutNow(id raft.ServerID, addr raft.ServerAddress, timeout
 	if f.TimeoutNowResponse == nil {
 		return errWrongResponse
 	}
-	resp.RPCHeader = headerFromWire(f.TimeoutNowResponse.Header)
+	resp.RPCHeader = wire.DecodeHeader(f.TimeoutNowResponse.Header)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"platform/internal/failpoint"
 	"platform/internal/raftgroup/peers"
+	"platform/internal/raftgroup/wire"
 	"platform/proto/node"
 )
 
@@ -253,7 +254,7 @@ func (p *port) termOf(s raft.Server, term uint64) (uint64, error) {
 	}
 	sent := p.followers.elapsed()
 	f, err := p.call(p.target(s.ID, s.Address), peers.Control, p.election, &node.RaftFrame{
-		Confirm: true, AppendRequest: &node.AppendEntriesRequest{Header: headerToWire(p.header()), Term: term},
+		Confirm: true, AppendRequest: &node.AppendEntriesRequest{Header: wire.EncodeHeader(p.header()), Term: term},
 	})
 	if err != nil {
 		return 0, err
@@ -281,5 +282,5 @@ func (p *port) confirm(f *node.RaftFrame) *node.AppendEntriesResponse {
 	if p.outgoing.Load() != out || f.AppendRequest.GetTerm() > term {
 		return nil
 	}
-	return &node.AppendEntriesResponse{Header: headerToWire(p.header()), Term: term}
+	return &node.AppendEntriesResponse{Header: wire.EncodeHeader(p.header()), Term: term}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/wire"
 	"platform/proto/node"
 )
 
@@ -44,7 +45,7 @@ func TestAppendsOfCompactedEntriesAreAccepted(t *testing.T) {
 		}
 		in := &inbound{t: c.groups[f].port.t}
 		out := in.answer(t.Context(), arrived{
-			frame:    &node.RaftFrame{GroupId: c.groups[f].cfg.ID, Target: string(c.voters[f].ID), AppendRequest: appendToWire(a)},
+			frame:    &node.RaftFrame{GroupId: c.groups[f].cfg.ID, Target: string(c.voters[f].ID), AppendRequest: wire.EncodeAppend(a)},
 			deadline: time.Now().Add(time.Minute),
 		})
 		require.Empty(t, out.Error)

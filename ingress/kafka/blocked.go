@@ -102,9 +102,9 @@ func clip(text string) string { return strings.ToValidUTF8(text[:min(len(text), 
 // drop stops fetching and discards the queue.
 func (s *stream) drop() {
 	s.mu.Lock()
-	s.fetching, s.paused = false, false
+	s.fetched.end()
 	released := s.bytes
-	s.queue, s.bytes = nil, 0
+	s.bytes = 0
 	s.mu.Unlock()
 	s.r.e.memory.release(released)
 	s.r.unassign(s.at)
@@ -132,7 +132,7 @@ func (s *stream) unblock(ctx context.Context, skip bool) error {
 	s.blocked, s.status.Blocked, s.position.Blocked = nil, nil, nil
 	s.setState(subscription.Starting, "", "")
 	if skip {
-		s.next = offset + 1
+		s.window.next = offset + 1
 		s.position.Skipped++
 		s.status.Skipped = s.position.Skipped
 		s.r.e.cfg.Metrics.record(s.r.sub.ID, skipped)

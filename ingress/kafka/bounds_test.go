@@ -55,7 +55,7 @@ func TestAFullPartitionDoesNotStopOtherStreams(t *testing.T) {
 			h.engine.memory.mu.Unlock()
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return s.fetchNext > i || s.paused || full
+			return s.fetched.next > i || s.fetched.paused || full
 		})
 	}
 	w.produce(record("orders", 0, keys[1], "1"))
@@ -274,7 +274,7 @@ func TestAStreamPausesAndContinuesUnderItsLock(t *testing.T) {
 	w.eventually("there is a reader", func() bool { return h.engine.reader("sub_1") != nil })
 	s := newStream(h.engine.reader("sub_1"), &owner{positions: &shardOwner{s: w.shards[0], epoch: 1}}, topicPartition{"orders", 0}, [16]byte{}, 0)
 	f := &lockedFetcher{t: t, s: s}
-	s.client, s.fetching = f, true
+	s.client, s.fetched.active = f, true
 	var batch kgo.FetchPartition
 	for i := range int64(maxStreamRecords) {
 		batch.Records = append(batch.Records, &kgo.Record{Offset: i})
@@ -296,9 +296,9 @@ func TestRecordsOfAnEarlierSessionAreIgnored(t *testing.T) {
 	s := h.engine.stream(subscription.RecordID{Subscription: "sub_1", Topic: "orders"})
 	late := &kgo.FetchPartition{Records: []*kgo.Record{record("orders", 0, "", "5")}}
 	late.Records[0].Offset = 5
-	s.offer(late, s.topic, s.sessions-1)
+	s.offer(late, s.topic, s.fetched.session-1)
 	s.mu.Lock()
-	next := s.fetchNext
+	next := s.fetched.next
 	s.mu.Unlock()
 	require.Zero(t, next)
 	w.produce(record("orders", 0, "", "0"))

@@ -17,7 +17,7 @@ func (s *stream) offer(p *kgo.FetchPartition, topicID [16]byte, session uint64) 
 	defer s.signal()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.fetching || s.failed != nil || session != s.sessions {
+	if s.failed != nil || !s.fetched.expects(session) {
 		return
 	}
 	if differ(topicID, s.topic) {
@@ -29,7 +29,7 @@ func (s *stream) offer(p *kgo.FetchPartition, topicID [16]byte, session uint64) 
 		return
 	}
 	if p.Err != nil {
-		if err := fetchError(p.Err, s.fetchNext); err != nil {
+		if err := fetchError(p.Err, s.fetched.next); err != nil {
 			s.failed = err
 		}
 		return
@@ -38,23 +38,22 @@ func (s *stream) offer(p *kgo.FetchPartition, topicID [16]byte, session uint64) 
 	if !s.r.client.ReadUncommitted && p.LastStableOffset >= 0 {
 		end = p.LastStableOffset
 	}
-	s.status.End = max(end, s.fetchNext)
+	s.status.End = max(end, s.fetched.next)
 	for _, rec := range p.Records {
 		switch {
-		case rec.Offset < s.fetchNext:
-			s.failed = truncated("the broker sent the record at offset %d, but records up to offset %d had been read before", rec.Offset, s.fetchNext-1)
+		case rec.Offset < s.fetched.next:
+			s.failed = truncated("the broker sent the record at offset %d, but records up to offset %d had been read before", rec.Offset, s.fetched.next-1)
 			return
-		case rec.Offset > s.fetchNext && p.LogStartOffset > s.fetchNext:
-			s.failed = expired(s.fetchNext, p.LogStartOffset)
+		case rec.Offset > s.fetched.next && p.LogStartOffset > s.fetched.next:
+			s.failed = expired(s.fetched.next, p.LogStartOffset)
 			return
 		}
-		s.fetchNext = rec.Offset + 1
-		s.queue = append(s.queue, rec)
+		s.fetched.add(rec)
 		size := recordBytes(rec)
 		s.bytes += size
 		s.r.e.memory.take(size)
 	}
-	if !s.paused && (len(s.queue) >= maxStreamRecords || s.bytes >= s.r.e.memory.share()) {
+	if !s.fetched.paused && (len(s.fetched.records) >= maxStreamRecords || s.bytes >= s.r.e.memory.share()) {
 		s.setPaused(true)
 	}
 }
@@ -62,7 +61,7 @@ func (s *stream) offer(p *kgo.FetchPartition, topicID [16]byte, session uint64) 
 // setPaused makes the client pause fetching, or continue. The caller holds s.mu: otherwise the client
 // could continue before it has paused, and the topic partition would never be fetched again.
 func (s *stream) setPaused(paused bool) {
-	s.paused = paused
+	s.fetched.paused = paused
 	at := map[string][]int32{s.at.topic: {s.at.partition}}
 	if paused {
 		s.client.PauseFetchPartitions(at)

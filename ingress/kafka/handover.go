@@ -9,7 +9,7 @@ import (
 	"platform/internal/subscription"
 )
 
-// obstacle is why the next queued record is not handed over, although everything before it is
+// obstacle is why the next fetched record is not handed over, although everything before it is
 // stored. One of the fields is set.
 type obstacle struct {
 	unusable *unusable // it cannot become an invocation
@@ -24,21 +24,21 @@ func (s *stream) overcome(ctx context.Context, o *obstacle) error {
 	return s.unusable(ctx, o.unusable)
 }
 
-// handOver passes queued records to the lanes until the queue is empty, too many are in flight, or
+// handOver passes fetched records to the lanes until none is left, too many are in flight, or
 // there is an obstacle. The caller holds s.mu.
 func (s *stream) handOver(ctx context.Context) *obstacle {
 	limit := int(s.r.sub.MaxInFlight)
 	if s.r.sub.Ordering == subscription.OrderByPartition {
 		limit = 1
 	}
-	for len(s.queue) > 0 && s.inFlight < limit {
-		if outcome, ok := s.leftOut(s.queue[0]); ok {
-			s.take().end(s, outcome)
+	for len(s.fetched.records) > 0 && s.window.inFlight < limit {
+		if outcome, ok := s.leftOut(s.fetched.records[0]); ok {
+			s.window.end(s.take(), outcome)
 			s.settle()
 		} else if s.storedBefore() {
 			continue
 		} else if o := s.send(ctx); o != nil {
-			if s.inFlight > 0 {
+			if s.window.inFlight > 0 {
 				return nil
 			}
 			return o
@@ -58,13 +58,13 @@ func (s *stream) leftOut(rec *kgo.Record) (outcome, bool) {
 	return 0, false
 }
 
-// storedBefore removes the first queued record if it became an invocation before the routing
+// storedBefore removes the first fetched record if it became an invocation before the routing
 // changed.
 func (s *stream) storedBefore() bool {
 	if len(s.routes.Earlier) == 0 {
 		return false
 	}
-	to, id, ok := s.routes.stored(&s.conv, &s.id, s.queue[0])
+	to, id, ok := s.routes.stored(&s.conv, &s.id, s.fetched.records[0])
 	if ok {
 		it := item{pending: s.take()}
 		it.record.Invoke.ID = id
@@ -74,7 +74,7 @@ func (s *stream) storedBefore() bool {
 	return ok
 }
 
-// send passes the first queued record to its lane, unless there is an obstacle.
+// send passes the first fetched record to its lane, unless there is an obstacle.
 func (s *stream) send(ctx context.Context) *obstacle {
 	now, bad := s.conv.current()
 	if bad != nil {
@@ -83,7 +83,7 @@ func (s *stream) send(ctx context.Context) *obstacle {
 	if s.routes.Current == nil || s.routes.Announcing || s.overtaken || !now.equal(s.routes.Current) {
 		return &obstacle{routing: &now}
 	}
-	to, ingest, bad := s.conv.convert(&s.id, &now, s.queue[0])
+	to, ingest, bad := s.conv.convert(&s.id, &now, s.fetched.records[0])
 	if bad != nil {
 		return &obstacle{unusable: bad}
 	}
@@ -91,22 +91,8 @@ func (s *stream) send(ctx context.Context) *obstacle {
 	return nil
 }
 
-// take moves the first queued record to those in flight.
-func (s *stream) take() *pending {
-	rec := s.queue[0]
-	s.queue[0] = nil
-	s.queue = s.queue[1:]
-	p := &pending{offset: rec.Offset, epoch: rec.LeaderEpoch, timestamp: rec.Timestamp, bytes: recordBytes(rec)}
-	s.order = append(s.order, p)
-	s.inFlight++
-	return p
-}
-
-// end marks a record as done, with its outcome. The caller holds s.mu and calls settle.
-func (p *pending) end(s *stream, how outcome) {
-	p.outcome, p.done = how, true
-	s.inFlight--
-}
+// take moves the first fetched record to the window. The caller holds s.mu.
+func (s *stream) take() *pending { return s.window.add(s.fetched.take()) }
 
 // accepted marks a stored record as done: immediately, or when its invocation has ended if the next
 // record is to wait for that.
@@ -117,33 +103,29 @@ func (s *stream) accepted(l *lane, it item) {
 		s.lanesRun.Go(func() { s.awaitEnd(waits, l, it) })
 		return
 	}
-	it.pending.end(s, delivered)
+	s.window.end(it.pending, delivered)
 }
 
-// settle moves the position over records that are done.
+// settle moves the window over records that are done.
 func (s *stream) settle() {
-	n := 0
+	done := s.window.advance()
 	released := int64(0)
-	for n < len(s.order) && s.order[n].done {
-		p := s.order[n]
-		s.order[n] = nil
-		s.next, s.epoch = p.offset+1, p.epoch
+	for _, p := range done {
 		released += p.bytes
 		s.r.e.cfg.Metrics.record(s.r.sub.ID, p.outcome)
 		if p.outcome == delivered {
 			s.status.Delivered++
 			s.status.LastRecordAt = shown(p.timestamp)
 		}
-		n++
 	}
-	s.order = s.order[n:]
+	clear(done)
 	s.bytes -= released
-	s.status.Position = s.next
+	s.status.Position = s.window.next
 	if released > 0 {
 		s.r.e.memory.release(released)
 	}
-	if len(s.routes.Earlier) > 0 && n > 0 {
-		if s.routes.Earlier = prune(s.routes.Earlier, s.next); len(s.routes.Earlier) == 0 {
+	if len(s.routes.Earlier) > 0 && len(done) > 0 {
+		if s.routes.Earlier = prune(s.routes.Earlier, s.window.next); len(s.routes.Earlier) == 0 {
 			s.position.Routing = s.routes.String()
 		}
 	}

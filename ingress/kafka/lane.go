@@ -168,7 +168,7 @@ func (l *lane) fail(s *stream, err error) error {
 	l.sending = false
 	for _, it := range l.queue { // the position does not move past these
 		if !it.pending.done {
-			s.inFlight--
+			s.window.inFlight--
 		}
 	}
 	l.queue = nil
@@ -217,6 +217,6 @@ func (s *stream) awaitEnd(ctx context.Context, l *lane, it item) {
 		return
 	}
 	s.awaiting = time.Time{}
-	it.pending.end(s, delivered)
+	s.window.end(it.pending, delivered)
 	s.settle()
 }

@@ -133,7 +133,7 @@ func (r *reader) unfetched(topics map[string]topicInfo) (names []string) {
 func (s *stream) fetches() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.fetching && !s.paused && s.failed == nil
+	return s.fetched.active && !s.fetched.paused && s.failed == nil
 }
 
 // updateEnds tells streams where their topic partitions end.

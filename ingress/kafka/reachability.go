@@ -95,7 +95,7 @@ func (s *stream) reportReachability(problem error) error {
 	defer s.mu.Unlock()
 	known := s.status.State == subscription.Failed && s.status.Reason == subscription.BrokerUnreachable
 	switch {
-	case !s.fetching || s.failed != nil:
+	case !s.fetched.active || s.failed != nil:
 		return nil
 	case problem != nil:
 		if s.status.State == subscription.Running || known {

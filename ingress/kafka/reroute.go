@@ -20,7 +20,7 @@ var errRerouted = fault(subscription.Starting, "", "the routing of records has c
 // differently.
 func (s *stream) reroute(ctx context.Context, now routing) error {
 	s.mu.Lock()
-	r, overtaken, next := s.routes, s.overtaken, s.next
+	r, overtaken, next := s.routes, s.overtaken, s.window.next
 	s.mu.Unlock()
 	if r.Current != nil && (r.Announcing || overtaken || !now.samePartitions(r.Current)) {
 		if overtaken && r.Announcing { // others know a later generation than this

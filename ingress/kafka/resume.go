@@ -30,9 +30,9 @@ func (s *stream) begin(ctx context.Context) error {
 		s.mu.Unlock()
 		return err
 	}
-	s.next, s.epoch, s.fetchNext, s.fetching, s.failed = next, epoch, next, true, nil
-	s.sessions++
-	session := s.sessions
+	session := s.fetched.begin(next)
+	s.window.begin(next, epoch)
+	s.failed = nil
 	s.status.Position = next
 	s.setState(subscription.Running, "", "")
 	s.mu.Unlock()

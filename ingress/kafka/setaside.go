@@ -37,7 +37,7 @@ func (s *stream) setAside(ctx context.Context, rec *kgo.Record, why *unusable) e
 	}
 	s.log.Warn("record was set aside as a dead letter", "offset", rec.Offset, "reason", string(why.reason), "err", why.message)
 	s.mu.Lock()
-	s.take().end(s, deadLettered)
+	s.window.end(s.take(), deadLettered)
 	p.At = s.saved.At
 	s.position, s.saved = p, p
 	s.status.DeadLettered = p.DeadLettered

@@ -60,7 +60,7 @@ func (s *stream) report(err error) {
 func (s *stream) store(ctx context.Context, all bool) bool {
 	s.mu.Lock()
 	p := s.position
-	p.Next, p.LeaderEpoch = s.next, int64(s.epoch)
+	p.Next, p.LeaderEpoch = s.window.next, int64(s.window.epoch)
 	saved := s.saved
 	s.mu.Unlock()
 	p.At = saved.At
@@ -85,7 +85,7 @@ func (s *stream) store(ctx context.Context, all bool) bool {
 // storeIfDue writes the position if it is far behind.
 func (s *stream) storeIfDue(ctx context.Context) {
 	s.mu.Lock()
-	due := s.next-s.saved.Next >= storeRecords
+	due := s.window.next-s.saved.Next >= storeRecords
 	s.mu.Unlock()
 	if due {
 		s.store(ctx, false)
@@ -97,7 +97,7 @@ func (s *stream) storeIfDue(ctx context.Context) {
 // differently.
 func (s *stream) unusable(ctx context.Context, why *unusable) error {
 	s.mu.Lock()
-	rec := s.queue[0]
+	rec := s.fetched.records[0]
 	s.mu.Unlock()
 	switch s.r.sub.OnError {
 	case subscription.Skip:
@@ -129,10 +129,10 @@ func (s *stream) notWritten(rec *kgo.Record, why *unusable, err error) error {
 		rec.Offset, why.message, s.r.sub.DeadLetterTopicOf(rec.Topic), err)
 }
 
-// leaveOut moves the position past the first queued record.
+// leaveOut moves the position past the first fetched record.
 func (s *stream) leaveOut(ctx context.Context, how outcome) error {
 	s.mu.Lock()
-	s.take().end(s, how)
+	s.window.end(s.take(), how)
 	if how == skipped {
 		s.position.Skipped++
 	} else {
@@ -170,7 +170,7 @@ func (s *stream) snapshot() subscription.PartitionStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.status
-	st.InFlight = uint32(s.inFlight) //nolint:gosec // bounded by max_in_flight
+	st.InFlight = uint32(s.window.inFlight) //nolint:gosec // bounded by max_in_flight
 	if st.End >= 0 {
 		st.End = max(st.End, st.Position)
 	}
@@ -181,10 +181,10 @@ func (s *stream) snapshot() subscription.PartitionStatus {
 		oldest := st.LastRecordAt
 		if s.blocked != nil {
 			oldest = s.blocked.rec.Timestamp
-		} else if len(s.order) > 0 {
-			oldest = s.order[0].timestamp
-		} else if len(s.queue) > 0 {
-			oldest = s.queue[0].Timestamp
+		} else if len(s.window.records) > 0 {
+			oldest = s.window.records[0].timestamp
+		} else if len(s.fetched.records) > 0 {
+			oldest = s.fetched.records[0].Timestamp
 		}
 		if !oldest.IsZero() {
 			st.LagSeconds = max(0, time.Since(oldest).Seconds())

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"platform/internal/subscription"
 	"platform/partition/machine"
 )
@@ -46,18 +44,11 @@ type stream struct {
 	routes    routes                 // position.Routing is the text of it
 	overtaken bool                   // a partition knows a later generation of the routing
 
-	sessions  uint64 // that have begun to fetch
-	fetching  bool   // the client fetches
-	paused    bool   // the client must not
-	fetchNext int64  // offset from which on records are expected
-	queue     []*kgo.Record
-	bytes     int64 // of the queue and of what is handed over
-	failed    error // why fetching ended
+	fetched fetched
+	window  window
+	bytes   int64 // of the records in both
+	failed  error // why the session ends, once nothing is in flight
 
-	order    []*pending // handed over, in the order of offsets
-	inFlight int        // not done yet
-	next     int64      // everything before is done
-	epoch    int32      // of the record before next
 	lanes    map[uint32]*lane
 	waits    context.Context //nolint:containedctx // of the waits for ends of invocations; ends with the session
 	awaiting time.Time       // since when the end of an invocation is awaited; zero if none is
@@ -70,16 +61,6 @@ type stream struct {
 type fetcher interface {
 	PauseFetchPartitions(map[string][]int32) map[string][]int32
 	ResumeFetchPartitions(map[string][]int32)
-}
-
-// pending is a record that is not known to be stored.
-type pending struct {
-	offset    int64
-	epoch     int32
-	timestamp time.Time
-	outcome   outcome
-	done      bool
-	bytes     int64
 }
 
 func newStream(r *reader, o *owner, at topicPartition, topic [16]byte, start int64) *stream {
@@ -160,11 +141,10 @@ func (s *stream) signal() {
 // abandon stops fetching and drops what is not handed over.
 func (s *stream) abandon() {
 	s.mu.Lock()
-	fetching := s.fetching
-	s.fetching, s.paused, s.failed = false, false, nil
+	fetching := s.fetched.end()
+	s.window.drop()
 	released := s.bytes
-	s.queue, s.bytes, s.order, s.inFlight, s.lanes = nil, 0, nil, 0, map[uint32]*lane{}
-	s.awaiting = time.Time{}
+	s.bytes, s.failed, s.lanes, s.awaiting = 0, nil, map[uint32]*lane{}, time.Time{}
 	s.mu.Unlock()
 	s.r.e.memory.release(released)
 	if fetching {
@@ -214,7 +194,7 @@ func (s *stream) session(ctx context.Context) error {
 func (s *stream) active() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.next != s.saved.Next || s.bytes > 0
+	return s.window.next != s.saved.Next || s.bytes > 0
 }
 
 const (
@@ -231,12 +211,12 @@ func (s *stream) advance(ctx context.Context, ending bool) error {
 	for {
 		s.mu.Lock()
 		switch {
-		case s.failed != nil && s.inFlight == 0:
+		case s.failed != nil && s.window.inFlight == 0:
 			err := s.failed
 			s.mu.Unlock()
 			s.store(ctx, true)
 			return err
-		case ending && s.inFlight == 0:
+		case ending && s.window.inFlight == 0:
 			s.mu.Unlock()
 			s.store(ctx, true)
 			return errStopped
@@ -245,7 +225,7 @@ func (s *stream) advance(ctx context.Context, ending bool) error {
 			return nil //nolint:nilerr // it is returned once nothing is in flight
 		}
 		stop := s.handOver(ctx)
-		if s.paused && len(s.queue) < maxStreamRecords/2 && s.bytes < s.r.e.memory.share()/2 {
+		if s.fetched.paused && len(s.fetched.records) < maxStreamRecords/2 && s.bytes < s.r.e.memory.share()/2 {
 			s.setPaused(false)
 		}
 		s.mu.Unlock()

@@ -67,142 +67,212 @@ func (c *testCluster) awaitSecrets(i int, condition func(secretsStatus) bool) {
 // replaced while handlers are called, which get the headers throughout. One node then loses the
 // key and gets it back. No file contains a secret in the end.
 func TestSecretsAreEncryptedOnAllNodes(t *testing.T) {
-	const canary = "canary-51c2e0"
-	first, firstID := secretKey(t, "a")
-	second, secondID := secretKey(t, "b")
-	files := map[string]string{}
+	s := startSecretsCluster(t)
+	s.storeSecrets()
+
+	l := startLoad(s.testCluster)
+	s.rotateToTheSecondKey()
+	s.awaitCalls(l)
+	s.removeTheFirstKey()
+	s.awaitCalls(l)
+	require.Empty(t, l.stop())
+
+	s.startWithoutTheSecondKey(2)
+	s.nothingIsLostWithoutTheKey(2)
+	s.callsWaitForTheKey(2)
+
+	s.noFileContainsASecret()
+}
+
+// secretsCluster is a cluster of three nodes with key files. secret is in the stored secrets only.
+type secretsCluster struct {
+	*testCluster
+	secret            string
+	first, second     string // keys, as in a file
+	firstID, secondID string
+	files             map[string]string // key files by node
+}
+
+// startSecretsCluster starts three nodes with the first key.
+func startSecretsCluster(t *testing.T) *secretsCluster {
+	s := &secretsCluster{secret: "canary-51c2e0", files: map[string]string{}}
+	s.first, s.firstID = secretKey(t, "a")
+	s.second, s.secondID = secretKey(t, "b")
 	dir := t.TempDir()
-	write := func(node, keys string) {
-		path := files[node]
-		require.NoError(t, os.WriteFile(path+".new", []byte(keys), 0o600))
-		require.NoError(t, os.Rename(path+".new", path))
-	}
-	c := newTestClusterWith(t, 3, func(cfg *config.Config) {
-		files[cfg.NodeName] = filepath.Join(dir, cfg.NodeName+".keys")
-		cfg.Security.Secrets.KeyFile = files[cfg.NodeName]
-		write(cfg.NodeName, first)
+	s.testCluster = newTestClusterWith(t, 3, func(cfg *config.Config) {
+		s.files[cfg.NodeName] = filepath.Join(dir, cfg.NodeName+".keys")
+		cfg.Security.Secrets.KeyFile = s.files[cfg.NodeName]
+		require.NoError(t, os.WriteFile(cfg.Security.Secrets.KeyFile, []byte(s.first), 0o600))
 	})
-	c.healthy(3, 0, 1, 2)
-	c.guardedCounter(1, func(h http.Handler) http.Handler {
+	s.healthy(3, 0, 1, 2)
+	return s
+}
+
+// write replaces the key file of a node.
+func (s *secretsCluster) write(node, keys string) {
+	path := s.files[node]
+	require.NoError(s.t, os.WriteFile(path+".new", []byte(keys), 0o600))
+	require.NoError(s.t, os.Rename(path+".new", path))
+}
+
+// rotate requests that all secrets are encrypted with the newest key.
+func (s *secretsCluster) rotate() (code int, body string) {
+	return s.do(0, true, "POST", "/cluster/secrets/rotate", "")
+}
+
+// awaitCalls waits until the load has made some calls from now on.
+func (s *secretsCluster) awaitCalls(l *load) {
+	s.t.Helper()
+	calls := l.calls.Load()
+	require.Eventually(s.t, func() bool { return l.calls.Load() > calls+50 }, 60*time.Second, 10*time.Millisecond)
+}
+
+// storeSecrets registers a deployment that requires a header, and creates a Kafka cluster with a
+// password.
+func (s *secretsCluster) storeSecrets() {
+	s.guardedCounter(1, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("Authorization") != "Bearer "+canary {
+			if r.Header.Get("Authorization") != "Bearer "+s.secret {
 				w.WriteHeader(http.StatusUnauthorized)
 				return
 			}
 			h.ServeHTTP(w, r)
 		})
-	}, `,"additional_headers":{"Authorization":"Bearer `+canary+`"}`)
-	code, body := c.do(2, true, "POST", "/kafka-clusters", `{"name":"main","properties":{"bootstrap.servers":"127.0.0.1:1","security.protocol":"sasl_ssl",
-		"sasl.mechanism":"plain","sasl.username":"u","sasl.password":"`+canary+`"}}`)
-	require.Equal(t, http.StatusCreated, code, body)
-	require.NotContains(t, body, canary)
-	c.replicated(0, 1, 2)
+	}, `,"additional_headers":{"Authorization":"Bearer `+s.secret+`"}`)
+	code, body := s.do(2, true, "POST", "/kafka-clusters", `{"name":"main","properties":`+kafkaProperties(s.secret)+`}`)
+	require.Equal(s.t, http.StatusCreated, code, body)
+	require.NotContains(s.t, body, s.secret)
+	s.replicated(0, 1, 2)
+}
 
-	l := startLoad(c)
-	write("n1", second+first) // too early for the others
-	c.awaitSecrets(0, func(s secretsStatus) bool { return s.Keys[0].ID == secondID })
-	code, body = c.do(0, true, "POST", "/cluster/secrets/rotate", "")
+func kafkaProperties(password string) string {
+	return `{"bootstrap.servers":"127.0.0.1:1","security.protocol":"sasl_ssl","sasl.mechanism":"plain","sasl.username":"u","sasl.password":"` + password + `"}`
+}
+
+// rotateToTheSecondKey distributes the second key node by node. The rotation is refused until all
+// nodes encrypt with it.
+func (s *secretsCluster) rotateToTheSecondKey() {
+	t := s.t
+	s.write("n1", s.second+s.first) // too early for the others
+	s.awaitSecrets(0, func(st secretsStatus) bool { return st.Keys[0].ID == s.secondID })
+	code, body := s.rotate()
 	require.Equal(t, http.StatusConflict, code, body)
-	require.Contains(t, body, "node n2 does not have the key "+secondID)
+	require.Contains(t, body, "node n2 does not have the key "+s.secondID)
 	require.Contains(t, body, "META0020")
-	write("n2", first+second)
-	write("n3", second+first)
-	c.awaitSecrets(0, func(s secretsStatus) bool {
-		return slices.ContainsFunc(s.Nodes, func(n nodeSecretKeys) bool {
-			return strings.HasPrefix(n.Problem, "encrypts with another key, "+firstID)
+
+	s.write("n2", s.first+s.second)
+	s.write("n3", s.second+s.first)
+	s.awaitSecrets(0, func(st secretsStatus) bool {
+		return slices.ContainsFunc(st.Nodes, func(n nodeSecretKeys) bool {
+			return strings.HasPrefix(n.Problem, "encrypts with another key, "+s.firstID)
 		})
 	})
-	code, body = c.do(0, true, "POST", "/cluster/secrets/rotate", "")
+	code, body = s.rotate()
 	require.Equal(t, http.StatusConflict, code, body) // n2 would replace them again
-	write("n2", second+first)
-	c.awaitSecrets(0, func(s secretsStatus) bool {
-		return s.Nodes[0].Problem == "" && s.Nodes[1].Problem == "" && s.Nodes[2].Problem == ""
+
+	s.write("n2", s.second+s.first)
+	s.awaitSecrets(0, func(st secretsStatus) bool {
+		return st.Nodes[0].Problem == "" && st.Nodes[1].Problem == "" && st.Nodes[2].Problem == ""
 	})
-	code, body = c.do(0, true, "POST", "/cluster/secrets/rotate", "")
+	code, body = s.rotate()
 	require.Equal(t, http.StatusOK, code, body)
 	require.Contains(t, body, `"rotated":2`)
-	calls := l.calls.Load()
-	require.Eventually(t, func() bool { return l.calls.Load() > calls+50 }, 60*time.Second, 10*time.Millisecond)
-	for _, node := range []string{"n1", "n2", "n3"} {
-		write(node, second)
+}
+
+// removeTheFirstKey leaves only the second key in the files, which suffices.
+func (s *secretsCluster) removeTheFirstKey() {
+	for node := range s.files {
+		s.write(node, s.second)
 	}
-	for i := range c.nodes {
-		c.awaitSecrets(i, func(s secretsStatus) bool {
-			return len(s.Keys) == 1 && s.Keys[0].ID == secondID && s.Keys[0].Secrets == 2 && s.Unencrypted == 0 && len(s.Unreadable) == 0
+	for i := range s.nodes {
+		s.awaitSecrets(i, func(st secretsStatus) bool {
+			return len(st.Keys) == 1 && st.Keys[0].ID == s.secondID && st.Keys[0].Secrets == 2 && st.Unencrypted == 0 && len(st.Unreadable) == 0
 		})
 	}
-	calls = l.calls.Load()
-	require.Eventually(t, func() bool { return l.calls.Load() > calls+50 }, 60*time.Second, 10*time.Millisecond)
-	require.Empty(t, l.stop())
+}
 
-	// The key that is in use cannot be taken away from a running node, only from one that starts.
-	write("n3", first)
-	c.awaitSecrets(2, func(s secretsStatus) bool { return s.Keys[0].ID == secondID })
-	c.stop(2)
-	c.start(2)
-	require.Eventually(t, func() bool { // everything is replicated, and only the key is missing
-		for i := range c.nodes {
+// startWithoutTheSecondKey restarts a node with the first key only. The key that is in use cannot
+// be taken away from a running node, only from one that starts. All nodes report the problem.
+func (s *secretsCluster) startWithoutTheSecondKey(node int) {
+	s.write(s.nodes[node].cfg.NodeName, s.first)
+	s.awaitSecrets(node, func(st secretsStatus) bool { return st.Keys[0].ID == s.secondID })
+	s.stop(node)
+	s.start(node)
+	require.Eventually(s.t, func() bool { // everything is replicated, and only the key is missing
+		for i := range s.nodes {
 			var health struct{ Problems []string }
-			_, body := c.do(i, true, "GET", "/cluster-health", "")
+			_, body := s.do(i, true, "GET", "/cluster-health", "")
 			if json.Unmarshal([]byte(body), &health) != nil || len(health.Problems) != 1 ||
-				!strings.Contains(health.Problems[0], " cannot decrypt 2 stored secrets: it does not have the key "+secondID) {
+				!strings.Contains(health.Problems[0], " cannot decrypt 2 stored secrets: it does not have the key "+s.secondID) {
 				return false
 			}
 		}
 		return true
 	}, 120*time.Second, 100*time.Millisecond)
-	status := c.secrets(2)
-	require.Len(t, status.Unreadable, 2)
-	require.Contains(t, status.Unreadable[0], "encrypted with the key "+secondID)
-	require.Equal(t, firstID, status.Keys[0].ID)
-	require.True(t, status.Keys[1].Missing)
-	_, body = c.do(2, true, "GET", "/deployments", "")
+	status := s.secrets(node)
+	require.Len(s.t, status.Unreadable, 2)
+	require.Contains(s.t, status.Unreadable[0], "encrypted with the key "+s.secondID)
+	require.Equal(s.t, s.firstID, status.Keys[0].ID)
+	require.True(s.t, status.Keys[1].Missing)
+}
+
+// nothingIsLostWithoutTheKey requires that a node without the key rejects changes that would lose
+// secrets.
+func (s *secretsCluster) nothingIsLostWithoutTheKey(node int) {
+	t := s.t
+	_, body := s.do(node, true, "GET", "/deployments", "")
 	require.Contains(t, body, "META0020")
 	var list struct{ Deployments []struct{ ID string } }
 	require.NoError(t, json.Unmarshal([]byte(body), &list))
-	code, body = c.do(2, true, "PATCH", "/deployments/"+list.Deployments[0].ID, `{"use_http_11":false}`)
+	code, body := s.do(node, true, "PATCH", "/deployments/"+list.Deployments[0].ID, `{"use_http_11":false}`)
 	require.Equal(t, http.StatusConflict, code, body) // without the header, which it would lose
-	code, body = c.do(2, true, "PATCH", "/kafka-clusters/main", `{"properties":{"bootstrap.servers":"127.0.0.1:1","security.protocol":"sasl_ssl",
-		"sasl.mechanism":"plain","sasl.username":"u","sasl.password":"new"}}`)
+	code, body = s.do(node, true, "PATCH", "/kafka-clusters/main", `{"properties":`+kafkaProperties("new")+`}`)
 	require.Equal(t, http.StatusConflict, code, body) // the other nodes do not have the key that there is
 	require.Contains(t, body, "which other nodes do not have: n")
-	// Calls wait while the leader of their partition cannot read the headers.
+}
+
+// callsWaitForTheKey requires that calls wait while the leader of their partition cannot read the
+// headers, and complete once it can.
+func (s *secretsCluster) callsWaitForTheKey(node int) {
 	var waiting sync.WaitGroup
 	for key := range 16 {
 		waiting.Go(func() {
-			code, body := c.do(0, false, "POST", fmt.Sprintf("/platform/call/Counter/k%d/add", key), "1")
-			assert.Equal(t, http.StatusOK, code, body)
+			code, body := s.do(0, false, "POST", fmt.Sprintf("/platform/call/Counter/k%d/add", key), "1")
+			assert.Equal(s.t, http.StatusOK, code, body)
 		})
 	}
 	failed := func() bool {
-		_, body := c.do(0, true, "POST", "/query", `{"query":"SELECT count(*) AS n FROM sys_invocation WHERE last_failure LIKE '%META0020%' OR last_failure_error_code = 'META0020'"}`)
+		_, body := s.do(0, true, "POST", "/query", `{"query":"SELECT count(*) AS n FROM sys_invocation WHERE last_failure LIKE '%META0020%' OR last_failure_error_code = 'META0020'"}`)
 		return strings.Contains(body, `"n":`) && !strings.Contains(body, `"n":0`)
 	}
 	leads := func() bool {
-		_, body := c.do(0, true, "GET", "/cluster/nodes/n3", "")
+		_, body := s.do(0, true, "GET", "/cluster/nodes/"+s.nodes[node].cfg.NodeName, "")
 		return strings.Contains(body, `"leaders":`) && !strings.Contains(body, `"leaders":0`)
 	}
 	if leads() {
-		require.Eventually(t, failed, 60*time.Second, 50*time.Millisecond)
+		require.Eventually(s.t, failed, 60*time.Second, 50*time.Millisecond)
 	}
-	write("n3", second+first)
-	c.awaitSecrets(2, func(s secretsStatus) bool { return len(s.Unreadable) == 0 })
+	s.write(s.nodes[node].cfg.NodeName, s.second+s.first)
+	s.awaitSecrets(node, func(st secretsStatus) bool { return len(st.Unreadable) == 0 })
 	waiting.Wait()
+}
 
-	for i := range c.nodes {
-		c.stop(i)
+// noFileContainsASecret stops all nodes and searches their files.
+func (s *secretsCluster) noFileContainsASecret() {
+	for i := range s.nodes {
+		s.stop(i)
 	}
 	count := 0
-	require.NoError(t, filepath.WalkDir(c.nodes[0].cfg.BaseDir, func(path string, entry os.DirEntry, err error) error {
+	require.NoError(s.t, filepath.WalkDir(s.nodes[0].cfg.BaseDir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		content, err := os.ReadFile(path)
-		require.False(t, bytes.Contains(content, []byte(canary)), path)
+		require.False(s.t, bytes.Contains(content, []byte(s.secret)), path)
 		count++
 		return err
 	}))
-	require.Greater(t, count, 10)
+	require.Greater(s.t, count, 10)
 }
 
 func TestUnusableSecretKeysAreRefusedAtStart(t *testing.T) {

@@ -33,9 +33,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
 
-// world is a server with a real registry and an endpoint and invocations that the
+// testServer is a server with a real registry and an endpoint and invocations that the
 // test decides about.
-type world struct {
+type testServer struct {
 	*Server
 	store *metadata.Store
 	// offers is what Discover finds at each address.
@@ -64,8 +64,8 @@ type world struct {
 	logged *bytes.Buffer
 }
 
-func newWorld(t *testing.T, change func(*Config)) *world {
-	w := &world{offers: map[string]func() (*metadata.Deployment, error){}, logged: &bytes.Buffer{}}
+func newTestServer(t *testing.T, change func(*Config)) *testServer {
+	w := &testServer{offers: map[string]func() (*metadata.Deployment, error){}, logged: &bytes.Buffer{}}
 	w.store = openStore(t)
 	cfg := Config{
 		Build:    Build{Version: "1.0.0", Commit: "0123456789abcdef", Toolchain: "go1.26.8 linux/amd64", Level: 3},
@@ -108,7 +108,7 @@ func openStore(t *testing.T) *metadata.Store {
 	return store
 }
 
-func (w *world) Convert(_ context.Context, c discovery.Conversion) (discovery.Converted, error) {
+func (w *testServer) Convert(_ context.Context, c discovery.Conversion) (discovery.Converted, error) {
 	if c.Serde == "unknown" {
 		return discovery.Converted{Status: 404, Body: []byte("no serde")}, nil
 	}
@@ -119,7 +119,7 @@ func (w *world) Convert(_ context.Context, c discovery.Conversion) (discovery.Co
 	return discovery.Converted{Status: 200, ContentType: "text/x-test", Body: []byte(text)}, nil
 }
 
-func (w *world) Discover(ctx context.Context, e discovery.Request) (*metadata.Deployment, error) {
+func (w *testServer) Discover(ctx context.Context, e discovery.Request) (*metadata.Deployment, error) {
 	w.asked = append(w.asked, e)
 	offer := w.offers[addressOf(e)]
 	if offer == nil {
@@ -133,22 +133,22 @@ func (w *world) Discover(ctx context.Context, e discovery.Request) (*metadata.De
 	return d, err
 }
 
-func (w *world) List(_ context.Context, q Query) (Page, error) {
+func (w *testServer) List(_ context.Context, q Query) (Page, error) {
 	w.query = q
 	return w.page, w.err
 }
 
-func (w *world) Count(_ context.Context, f Filter, partial bool) (*Counts, error) {
+func (w *testServer) Count(_ context.Context, f Filter, partial bool) (*Counts, error) {
 	w.query = Query{Filter: f, Partial: partial}
 	return w.counts, w.err
 }
 
-func (w *world) Failures(_ context.Context, f Filter, partial bool) (*FailureGroups, error) {
+func (w *testServer) Failures(_ context.Context, f Filter, partial bool) (*FailureGroups, error) {
 	w.query = Query{Filter: f, Partial: partial}
 	return w.failures, w.err
 }
 
-func (w *world) Get(_ context.Context, id ids.Invocation, journal bool) (*Invocation, error) {
+func (w *testServer) Get(_ context.Context, id ids.Invocation, journal bool) (*Invocation, error) {
 	if w.invocation == nil && w.err == nil {
 		return nil, ErrNotFound
 	}
@@ -156,14 +156,14 @@ func (w *world) Get(_ context.Context, id ids.Invocation, journal bool) (*Invoca
 	return w.invocation, w.err
 }
 
-func (w *world) Objects(_ context.Context, q ObjectQuery) ([]ObjectSummary, bool, error) {
+func (w *testServer) Objects(_ context.Context, q ObjectQuery) ([]ObjectSummary, bool, error) {
 	w.objectQuery = q
 	return w.objects, w.moreObjects, w.err
 }
 
-func (w *world) Scopes(context.Context, string) ([]string, error) { return w.scopes, w.err }
+func (w *testServer) Scopes(context.Context, string) ([]string, error) { return w.scopes, w.err }
 
-func (w *world) Object(_ context.Context, o Object) (*ObjectDetail, error) {
+func (w *testServer) Object(_ context.Context, o Object) (*ObjectDetail, error) {
 	w.object = o
 	if w.detail == nil && w.err == nil {
 		return &ObjectDetail{}, nil
@@ -171,10 +171,10 @@ func (w *world) Object(_ context.Context, o Object) (*ObjectDetail, error) {
 	return w.detail, w.err
 }
 
-func (w *world) InUse(context.Context, ids.Deployment) (int, error) { return w.inUse, w.err }
+func (w *testServer) InUse(context.Context, ids.Deployment) (int, error) { return w.inUse, w.err }
 
 // ask sends one request; a body makes its content type JSON.
-func (w *world) ask(t *testing.T, method, path, body string, headers ...string) *http.Response {
+func (w *testServer) ask(t *testing.T, method, path, body string, headers ...string) *http.Response {
 	t.Helper()
 	r := httptest.NewRequest(method, "http://localhost:9070"+path, strings.NewReader(body)).WithContext(t.Context())
 	if body != "" {

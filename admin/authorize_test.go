@@ -18,9 +18,9 @@ import (
 	"platform/metadata"
 )
 
-// secured returns a world that requires tokens, which are the names of its principals.
-func secured(t *testing.T, principals map[string]access.Principal) *world {
-	w := newWorld(t, func(c *Config) { c.Authenticator = &access.Authenticator{Required: true} })
+// secured returns a server that requires tokens, which are the names of its principals.
+func secured(t *testing.T, principals map[string]access.Principal) *testServer {
+	w := newTestServer(t, func(c *Config) { c.Authenticator = &access.Authenticator{Required: true} })
 	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "local", Partitions: 2, FeatureLevel: feature.Level4})
 	require.NoError(t, err)
 	grants := map[string]access.Grant{}
@@ -45,7 +45,7 @@ func secured(t *testing.T, principals map[string]access.Principal) *world {
 	return w
 }
 
-func (w *world) as(name string) func(*http.Request) {
+func (w *testServer) as(name string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+w.tokens[name]) }
 }
 
@@ -62,7 +62,7 @@ func byRole() map[string]access.Principal {
 // it.
 func TestEveryRouteRequiresAPermission(t *testing.T) {
 	public := []string{"/health", "/openapi", "/errors", "/errors/:code", "/whoami", loginPath, loginStartPath, loginReturnPath, loginTokenPath, logoutPath}
-	w := newWorld(t, func(c *Config) { c.Metrics = http.NotFoundHandler() })
+	w := newTestServer(t, func(c *Config) { c.Metrics = http.NotFoundHandler() })
 	for _, r := range w.routes() {
 		if r.permission == access.Public {
 			require.Contains(t, public, r.path)
@@ -468,7 +468,7 @@ type recorded struct {
 }
 
 // records returns the audit log, the newest first.
-func (w *world) records(t *testing.T) []recorded {
+func (w *testServer) records(t *testing.T) []recorded {
 	var page struct{ Records []recorded }
 	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", "/audit?limit=1000", "", "Authorization", "Bearer "+w.tokens["security"]))), &page))
 	return page.Records

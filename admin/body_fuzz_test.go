@@ -202,7 +202,7 @@ func FuzzBody(f *testing.F) {
 			f.Add(uint8(i), body)
 		}
 	}
-	w := &world{offers: map[string]func() (*metadata.Deployment, error){}}
+	w := &testServer{offers: map[string]func() (*metadata.Deployment, error){}}
 	w.Server = New(Config{Logger: slog.New(slog.DiscardHandler)}, newPlans(f), discoverAll{}, w, nil)
 	w.change.ID = someID
 	f.Fuzz(func(t *testing.T, which uint8, body string) {
@@ -224,7 +224,7 @@ func FuzzChoice(f *testing.F) {
 			f.Add(uint8(i), query)
 		}
 	}
-	w := &world{}
+	w := &testServer{}
 	w.Server = New(Config{Logger: slog.New(slog.DiscardHandler)}, newPlans(f), discoverAll{}, w, nil)
 	f.Fuzz(func(t *testing.T, which uint8, query string) {
 		path := "/invocations/" + someID.String() + []string{"/resume", "/restart-as-new", ""}[which%3]
@@ -237,7 +237,7 @@ func FuzzChoice(f *testing.F) {
 	})
 }
 
-func checkAnswer(t *testing.T, w *world, r *http.Request) {
+func checkAnswer(t *testing.T, w *testServer, r *http.Request) {
 	recorder := httptest.NewRecorder()
 	w.Handler().ServeHTTP(recorder, r)
 	if recorder.Code < 200 || recorder.Code >= 500 {

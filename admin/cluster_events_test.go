@@ -52,6 +52,6 @@ func TestEventsOfTheClusterAreMergedAndFiltered(t *testing.T) {
 }
 
 func TestEventsOfTheClusterNeedTheirFeatureLevel(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	require.Contains(t, requireStatus(t, http.StatusConflict, w.ask(t, "GET", "/cluster/events", "")), "needs feature level 4")
 }

@@ -120,8 +120,8 @@ func (f *fakeCluster) RaiseFeatureLevel(_ context.Context, level uint32) (metada
 }
 
 // threeNodes is a provisioned cluster of three nodes that all have all partitions.
-func threeNodes(t *testing.T, change func(*Config)) *world {
-	w := newWorld(t, change)
+func threeNodes(t *testing.T, change func(*Config)) *testServer {
+	w := newTestServer(t, change)
 	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "localcluster", Partitions: 2, Replication: 3})
 	require.NoError(t, err)
 	for _, name := range []string{"n1", "n2", "n3"} {

@@ -190,7 +190,7 @@ func TestRefusalsDoNotRevealTheCluster(t *testing.T) {
 }
 
 func TestProvision(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	for _, path := range []string{"/cluster/config", "/cluster/partitions/0"} {
 		require.Contains(t, requireStatus(t, http.StatusServiceUnavailable, w.ask(t, "GET", path, "")), "not been provisioned")
 	}
@@ -205,7 +205,7 @@ func TestProvision(t *testing.T) {
 
 func TestHealthFollowsReadiness(t *testing.T) {
 	var reason error
-	w := newWorld(t, func(c *Config) { c.Ready = func() error { return reason } })
+	w := newTestServer(t, func(c *Config) { c.Ready = func() error { return reason } })
 	require.Empty(t, requireStatus(t, http.StatusOK, w.ask(t, "GET", "/health", "")))
 	reason = errors.New("the node is stopping")
 	answer := w.ask(t, "GET", "/health", "")

@@ -15,7 +15,7 @@ import (
 )
 
 func TestRegisterLifeCycle(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	w.offers["http://localhost:9080/"] = small
 
 	created := w.ask(t, "POST", "/deployments", `{"uri":"http://LOCALHOST:9080","additional_headers":{"Authorization":"Bearer x"},"metadata":{"commit":"abc"}}`)
@@ -55,7 +55,7 @@ func TestRegisterLifeCycle(t *testing.T) {
 }
 
 func TestRegisterPlansWithoutStoring(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	w.offers["http://a/"] = small
 	planned := w.ask(t, "POST", "/deployments", `{"uri":"http://a","dry_run":true}`)
 	require.Equal(t, http.StatusCreated, planned.StatusCode)
@@ -64,7 +64,7 @@ func TestRegisterPlansWithoutStoring(t *testing.T) {
 }
 
 func TestRegisterInVersion2ForcesAndConflicts(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	w.offers["http://a/"] = small
 	for range 2 {
 		answer := w.ask(t, "POST", "/v2/deployments", `{"uri":"http://a"}`)
@@ -78,7 +78,7 @@ func TestRegisterInVersion2ForcesAndConflicts(t *testing.T) {
 }
 
 func TestRegisterDistinguishesDeploymentsByRoutingHeaders(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.RoutingHeaders = []string{"X-Region"} })
+	w := newTestServer(t, func(c *Config) { c.RoutingHeaders = []string{"X-Region"} })
 	w.offers["http://a/"] = small
 	for region, status := range map[string]int{"eu": http.StatusCreated, "us": http.StatusCreated} {
 		body := `{"uri":"http://a","additional_headers":{"x-REGION":"` + region + `"}}`
@@ -89,7 +89,7 @@ func TestRegisterDistinguishesDeploymentsByRoutingHeaders(t *testing.T) {
 }
 
 func TestRegisterWithHTTP11(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	w.offers["http://a/"] = small
 	require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", `{"uri":"http://a","use_http_11":true}`).StatusCode)
 	require.True(t, w.asked[0].UseHTTP11)
@@ -99,7 +99,7 @@ func TestRegisterWithHTTP11(t *testing.T) {
 }
 
 func TestRegisterRefusals(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	offer := func(uri string, err error) {
 		w.offers[uri] = func() (*metadata.Deployment, error) { return nil, err }
 	}
@@ -172,7 +172,7 @@ func TestRegisterRefusals(t *testing.T) {
 }
 
 func TestRegistrationAtASilentEndpointTimesOut(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.DiscoveryTimeout = time.Millisecond })
+	w := newTestServer(t, func(c *Config) { c.DiscoveryTimeout = time.Millisecond })
 	answer := w.ask(t, "POST", "/deployments", `{"uri":"http://silent"}`)
 	body := text(t, answer)
 	require.Equal(t, http.StatusBadGateway, answer.StatusCode)
@@ -180,7 +180,7 @@ func TestRegistrationAtASilentEndpointTimesOut(t *testing.T) {
 }
 
 func TestRegisterAgainWorksWhileTheEndpointIsDown(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	w.offers["http://a/"] = small
 	w.ask(t, "POST", "/deployments", `{"uri":"http://a"}`)
 	w.offers["http://a/"] = func() (*metadata.Deployment, error) {
@@ -194,7 +194,7 @@ func TestRegisterAgainWorksWhileTheEndpointIsDown(t *testing.T) {
 const functionARN = "arn:aws:lambda:eu-central-1:123456789012:function:f:1"
 
 func TestRegisterFunction(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	w.offers[functionARN] = func() (*metadata.Deployment, error) {
 		d, err := small()
 		d.Bidirectional, d.Compression = false, "Zstd"
@@ -211,7 +211,7 @@ func TestRegisterFunction(t *testing.T) {
 }
 
 func TestRegisterAgainReportsWhatItIgnored(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	w.offers["http://a/"] = small
 	body := `{"uri":"http://a","additional_headers":{"X-A":"1"},"metadata":{"commit":"a"},"use_http_11":false}`
 	require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", body).StatusCode)
@@ -222,7 +222,7 @@ func TestRegisterAgainReportsWhatItIgnored(t *testing.T) {
 }
 
 func TestTheNumberOfServicesOfADeploymentIsLimited(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Limits.Services = 2 })
+	w := newTestServer(t, func(c *Config) { c.Limits.Services = 2 })
 	services := 2
 	w.offers["http://a/"] = func() (*metadata.Deployment, error) {
 		d, _ := small()

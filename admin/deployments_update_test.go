@@ -14,9 +14,9 @@ import (
 
 const first = "/deployments/dp_10000000000000000000001"
 
-// moved is a world with one deployment, whose endpoint can also be found at http://b.
-func moved(t *testing.T) *world {
-	w := newWorld(t, nil)
+// moved is a server with one deployment, whose endpoint can also be found at http://b.
+func moved(t *testing.T) *testServer {
+	w := newTestServer(t, nil)
 	w.offers["http://a/"], w.offers["http://b/"] = small, small
 	body := `{"uri":"http://a","additional_headers":{"X-A":"1"},"metadata":{"commit":"a"}}`
 	require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", body).StatusCode)

@@ -13,7 +13,7 @@ import (
 )
 
 func TestReadsAreNotSentAgainWhileTheyAreTheSame(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	send := func(method, path string, header ...string) *http.Response {
 		r := httptest.NewRequest(method, path, http.NoBody)
 		for i := 0; i < len(header); i += 2 {

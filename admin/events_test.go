@@ -41,9 +41,9 @@ func (f *changing) Get(context.Context, ids.Invocation, bool) (*Invocation, erro
 	return f.invocation, f.err
 }
 
-// eventServer serves the admin API of a world over HTTP.
-func eventServer(t *testing.T, stopping <-chan struct{}) (*world, *changing, string) {
-	w := newWorld(t, nil)
+// eventServer serves the admin API of a server over HTTP.
+func eventServer(t *testing.T, stopping <-chan struct{}) (*testServer, *changing, string) {
+	w := newTestServer(t, nil)
 	invocations := &changing{Invocations: w}
 	w.Server = New(Config{Stopping: stopping, Limits: Limits{ConcurrentRequests: 2}}, w.store, w, invocations, w.cluster)
 	server := httptest.NewServer(w.Handler())
@@ -192,7 +192,7 @@ func TestEventStreamsOfOneClientAreBounded(t *testing.T) {
 }
 
 func TestTopicsAreChecked(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	for query, says := range map[string]string{
 		"":                        "The query parameter 'topics' is missing",
 		"?topics=":                "The query parameter 'topics' is missing",
@@ -227,7 +227,7 @@ func TestEventStreamOfARevokedTokenEnds(t *testing.T) {
 func TestVersionsDoNotDependOnSecrets(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	version := func(property, value string) events.Version {
-		w := newWorld(t, func(c *Config) {
+		w := newTestServer(t, func(c *Config) {
 			c.Now = func() time.Time { return now }
 			c.KafkaClusters = []subscription.Cluster{{Name: "orders", Static: true, Properties: map[string]string{"bootstrap.servers": "b:9092", "sasl.password": "a", property: value}}}
 		})

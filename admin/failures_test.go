@@ -16,7 +16,7 @@ import (
 )
 
 func TestFailuresArePaged(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	w.failures = &FailureGroups{Other: 2}
 	for n := range 25 {
 		w.failures.Groups = append(w.failures.Groups, FailureGroup{
@@ -55,7 +55,7 @@ func TestFailuresArePaged(t *testing.T) {
 }
 
 func TestOneFailureGroup(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	g := FailureGroup{
 		ID: "fg_0011223344556677", Service: "S", Handler: "h", ErrorCode: "RT0007", Code: 500, Message: "boom", Sample: "inv_1", Count: 3,
 		ByStatus: map[Status]int{StatusPaused: 2, StatusCompleted: 1}, Keys: 2, FirstSeen: 5, LastSeen: 9, Deployments: []ids.Deployment{"dp_1"},
@@ -71,7 +71,7 @@ func TestOneFailureGroup(t *testing.T) {
 }
 
 func TestFailureGroupsAreMuted(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	w.failures = &FailureGroups{Groups: []FailureGroup{
 		{ID: "fg_0011223344556677", Service: "S", Handler: "h", Message: "boom", Count: 3, LastSeen: 9}, {ID: "fg_0011223344556678", Service: "S", Handler: "h", Message: "bang", Count: 1, LastSeen: 8},
 	}}

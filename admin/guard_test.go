@@ -13,7 +13,7 @@ import (
 )
 
 // reaches reports for a request to each route whether its handler would run.
-func (w *world) reaches(t *testing.T, r route, change func(*http.Request)) (status int, message string, reached bool) {
+func (w *testServer) reaches(t *testing.T, r route, change func(*http.Request)) (status int, message string, reached bool) {
 	t.Helper()
 	request := httptest.NewRequest(r.method, "http://localhost:9070"+strings.ReplaceAll(r.path, ":", ""), strings.NewReader("{}"))
 	change(request)
@@ -22,9 +22,9 @@ func (w *world) reaches(t *testing.T, r route, change func(*http.Request)) (stat
 	return recorder.Code, recorder.Body.String(), recorder.Header().Get("X-Reached") != ""
 }
 
-// guardedWorld is a world whose handlers only report that they were reached.
-func guardedWorld(t *testing.T) *world {
-	w := newWorld(t, func(c *Config) {
+// guardedServer is a server whose handlers only report that they were reached.
+func guardedServer(t *testing.T) *testServer {
+	w := newTestServer(t, func(c *Config) {
 		c.Guard = &access.Guard{Setting: "admin"}
 		c.AllowedOrigins = []string{"https://ops.example.com"}
 	})
@@ -33,7 +33,7 @@ func guardedWorld(t *testing.T) *world {
 }
 
 // probe replaces the handlers of all routes by one that only reports that it was reached.
-func (w *world) probe() {
+func (w *testServer) probe() {
 	routes := w.routes()
 	for i := range routes {
 		routes[i].handle = func(c echo.Context) error {
@@ -45,7 +45,7 @@ func (w *world) probe() {
 }
 
 func TestPagesOfOtherSitesReachNoRoute(t *testing.T) {
-	w := guardedWorld(t)
+	w := guardedServer(t)
 	mutating := 0
 	for _, r := range w.routes() {
 		name := r.method + " " + r.path
@@ -97,7 +97,7 @@ func TestPagesOfOtherSitesReachNoRoute(t *testing.T) {
 }
 
 func TestResponsesForbidContentSniffing(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	for _, path := range []string{"/services", "/nowhere", "/deployments/x"} {
 		require.Equal(t, "nosniff", w.ask(t, "GET", path, "").Header.Get("X-Content-Type-Options"), path)
 	}

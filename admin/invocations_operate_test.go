@@ -121,7 +121,7 @@ func TestOperationsOnAnInvocation(t *testing.T) {
 		{"DELETE", "?mode=Kill", false, 202, "kill"},
 		{"DELETE", "?mode=purge", false, 202, "purge"},
 	} {
-		w := newWorld(t, nil)
+		w := newTestServer(t, nil)
 		w.quietly = c.quietly
 		answer := w.ask(t, c.method, "/v4/invocations/"+someID.String()+c.path, "")
 		require.Equal(t, c.status, answer.StatusCode, c.path)
@@ -136,7 +136,7 @@ func TestOperationsOnAnInvocation(t *testing.T) {
 }
 
 func TestRefusedOperations(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	path := "/invocations/" + someID.String()
 	for _, c := range []struct {
 		method, path, message string
@@ -181,17 +181,17 @@ func TestReasonOfAPause(t *testing.T) {
 		return string(b)
 	}
 	const batch = "/internal/invocations_batch_operations/"
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	require.Equal(t, http.StatusOK, w.ask(t, "POST", batch+"pause", body("a deploy")).StatusCode)
 	require.Equal(t, []string{"pause by 192.0.2.1 a deploy"}, w.did)
 
-	w = newWorld(t, nil)
+	w = newTestServer(t, nil)
 	longest := strings.Repeat("x", 512)
 	require.Equal(t, http.StatusOK, w.ask(t, "POST", batch+"pause", body(longest)).StatusCode)
 	require.Equal(t, http.StatusAccepted, w.ask(t, "PATCH", "/invocations/"+someID.String()+"/pause?reason="+longest, "").StatusCode)
 	require.Equal(t, []string{"pause by 192.0.2.1 " + longest, "pause by 192.0.2.1 " + longest}, w.did)
 
-	w = newWorld(t, nil)
+	w = newTestServer(t, nil)
 	answer := w.ask(t, "POST", batch+"resume", body("a deploy"))
 	require.Equal(t, http.StatusUnprocessableEntity, answer.StatusCode)
 	requireError(t, answer, text(t, answer), "", "the field 'reason' is for pause only")
@@ -211,7 +211,7 @@ func TestBatchOperations(t *testing.T) {
 		"cancel": "cancel", "kill": "kill", "pause": "pause by 192.0.2.1", "purge": "purge", "purge-journal": "purge journal",
 		"resume": "resume on Iddp_10000000000000000000001",
 	} {
-		w := newWorld(t, nil)
+		w := newTestServer(t, nil)
 		w.refuse = map[ids.Invocation]error{second: ErrNotFound, third: &Refusal{Status: 409, Message: "busy"}}
 		answer := w.ask(t, "POST", "/internal/invocations_batch_operations/"+operation, body)
 		require.Equal(t, http.StatusOK, answer.StatusCode)
@@ -223,11 +223,11 @@ func TestBatchOperations(t *testing.T) {
 			someID, second, second, third), text(t, answer))
 		require.Equal(t, []string{did, did, did}, w.did)
 	}
-	ended := newWorld(t, nil)
+	ended := newTestServer(t, nil)
 	ended.quietly = true
 	require.JSONEq(t, fmt.Sprintf(`{"succeeded":[%q],"requested":[],"failed":[]}`, someID),
 		text(t, ended.ask(t, "POST", "/internal/invocations_batch_operations/cancel", fmt.Sprintf(`{"invocation_ids":[%q]}`, someID))))
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	answer := w.ask(t, "POST", "/internal/invocations_batch_operations/restart-as-new", fmt.Sprintf(`{"invocation_ids":[%q]}`, someID))
 	require.JSONEq(t, fmt.Sprintf(`{"succeeded":[{"old_invocation_id":%q,"new_invocation_id":%q}],"failed":[]}`, someID, ids.NewInvocation(7, [16]byte{15: 200})), text(t, answer))
 
@@ -237,7 +237,7 @@ func TestBatchOperations(t *testing.T) {
 		`{"invocation_ids":["inv_1"]}`:                                           422,
 		`{"invocation_ids":["` + someID.String() + `"],"deployment":"youngest"}`: 400,
 	} {
-		w := newWorld(t, nil)
+		w := newTestServer(t, nil)
 		require.Equal(t, status, w.ask(t, "POST", "/internal/invocations_batch_operations/resume", body).StatusCode, "%.40s", body)
 		require.Empty(t, w.did)
 	}
@@ -327,13 +327,13 @@ func TestCopies(t *testing.T) {
 		`{"input":""}`:            `copy with the input ""`,
 		`{"input_base64":"/w=="}`: `copy with the input "\xff"`,
 	} {
-		w := newWorld(t, nil)
+		w := newTestServer(t, nil)
 		answer := w.ask(t, "POST", path, body)
 		require.Equal(t, http.StatusOK, answer.StatusCode, body)
 		require.JSONEq(t, `{"new_invocation_id":"`+ids.NewInvocation(7, [16]byte{15: 200}).String()+`"}`, text(t, answer))
 		require.Equal(t, []string{did}, w.did)
 	}
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	for body, status := range map[string]int{`{"input":1}`: 422, `{"input":"a","input_base64":"YQ=="}`: 422, `{"input_base64":"?"}`: 422, `{"body":"a"}`: 422, `[`: 400} {
 		answer := w.ask(t, "POST", path, body)
 		require.Equal(t, status, answer.StatusCode, body)

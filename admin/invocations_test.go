@@ -11,7 +11,7 @@ import (
 )
 
 func TestListInvocationsPassesTheFiltersOn(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	require.Equal(t, http.StatusOK, w.ask(t, "GET", "/invocations", "").StatusCode)
 	require.Equal(t, Query{Limit: 100}, w.query)
 
@@ -68,7 +68,7 @@ func fullInvocation() *Invocation {
 }
 
 func TestInvocationViews(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	w.page = Page{Next: "next", Invocations: []*Invocation{fullInvocation(), {
 		ID: "inv_2", Target: "Greeter/greet", TargetServiceName: "Greeter", TargetHandlerName: "greet", TargetServiceType: "service",
 		Status: StatusRunning, CreatedAt: 1_700_000_000_001, InvokedBy: "ingress",

@@ -22,7 +22,7 @@ type shownJob struct {
 }
 
 // startJob starts a job and returns it.
-func startJob(t *testing.T, w *world, body string) (view shownJob) {
+func startJob(t *testing.T, w *testServer, body string) (view shownJob) {
 	t.Helper()
 	answer := requireStatus(t, http.StatusAccepted, w.ask(t, "POST", "/jobs", body))
 	require.NoError(t, json.Unmarshal([]byte(answer), &view))
@@ -94,6 +94,6 @@ func TestJobsAreLimited(t *testing.T) {
 }
 
 func TestJobsNeedTheirFeatureLevel(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	require.Contains(t, requireStatus(t, http.StatusConflict, w.ask(t, "POST", "/jobs", `{"operation":"kill","filter":{"status":"running"}}`)), "needs feature level 4")
 }

@@ -49,8 +49,8 @@ func (p *identityProvider) token(t *testing.T, client, nonce string) string {
 	return text
 }
 
-// withLogin is a world whose users log in with an identity provider.
-func withLogin(t *testing.T) (*world, *identityProvider) {
+// withLogin is a server whose users log in with an identity provider.
+func withLogin(t *testing.T) (*testServer, *identityProvider) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	idp := &identityProvider{key: key, groups: []string{"ops"}}
@@ -77,7 +77,7 @@ func withLogin(t *testing.T) (*world, *identityProvider) {
 }
 
 // browse sends a request as a browser with cookies does.
-func (w *world) browse(method, target string, cookies []*http.Cookie, header ...string) *http.Response {
+func (w *testServer) browse(method, target string, cookies []*http.Cookie, header ...string) *http.Response {
 	r := httptest.NewRequest(method, origin+target, nil)
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 	for i := 0; i < len(header); i += 2 {
@@ -99,7 +99,7 @@ func body(t *testing.T, r *http.Response) string {
 }
 
 // start begins a login, and returns the cookie of the attempt and the response of the provider.
-func (w *world) start(t *testing.T, idp *identityProvider, page string) (cookie *http.Cookie, target string) {
+func (w *testServer) start(t *testing.T, idp *identityProvider, page string) (cookie *http.Cookie, target string) {
 	t.Helper()
 	started := w.browse(http.MethodGet, "/login/start?return="+url.QueryEscape(page), nil)
 	require.Equal(t, http.StatusSeeOther, started.StatusCode)
@@ -113,7 +113,7 @@ func (w *world) start(t *testing.T, idp *identityProvider, page string) (cookie 
 }
 
 // logIn returns the cookie of a new session.
-func (w *world) logIn(t *testing.T, idp *identityProvider, page string, others ...*http.Cookie) (session *http.Cookie, location string) {
+func (w *testServer) logIn(t *testing.T, idp *identityProvider, page string, others ...*http.Cookie) (session *http.Cookie, location string) {
 	t.Helper()
 	attempt, target := w.start(t, idp, page)
 	finished := w.browse(http.MethodGet, target, append(others, attempt), "Sec-Fetch-Site", "cross-site")
@@ -126,7 +126,7 @@ func (w *world) logIn(t *testing.T, idp *identityProvider, page string, others .
 	return session, finished.Header.Get("Location")
 }
 
-func (w *world) reads(cookie *http.Cookie, header ...string) int {
+func (w *testServer) reads(cookie *http.Cookie, header ...string) int {
 	return w.browse(http.MethodGet, "/deployments", []*http.Cookie{cookie}, header...).StatusCode
 }
 

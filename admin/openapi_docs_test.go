@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite docs/openapi.json")
 
 // TestOpenAPIDocumentIsCommitted compares docs/openapi.json with what the server serves.
 func TestOpenAPIDocumentIsCommitted(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	var served bytes.Buffer
 	require.NoError(t, json.Indent(&served, []byte(text(t, w.ask(t, "GET", "/openapi", ""))), "", "  "))
 	served.WriteByte('\n')
@@ -33,7 +33,7 @@ func TestOpenAPIDocumentIsCommitted(t *testing.T) {
 func TestGroupsOfRoutesAreListed(t *testing.T) {
 	text, err := os.ReadFile("../docs/http-api.md")
 	require.NoError(t, err)
-	for _, r := range newWorld(t, nil).routes() {
+	for _, r := range newTestServer(t, nil).routes() {
 		group, _, _ := strings.Cut(strings.TrimPrefix(r.path, "/"), "/")
 		if group != "internal" { // for clients of this project
 			require.True(t, regexp.MustCompile("(?m)^\\|.*`/"+regexp.QuoteMeta(group)+"[`/]").Match(text), "the table of docs/http-api.md lacks /%s", group)

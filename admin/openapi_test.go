@@ -16,7 +16,7 @@ import (
 )
 
 func TestOpenAPIDescribesEveryRoute(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	document := askDocument(t, w, "/openapi")
 	require.Equal(t, "3.1.0", document["openapi"])
 	require.Equal(t, "1.0.0", document["info"].(object)["version"])
@@ -72,7 +72,7 @@ func TestOpenAPIDescribesTheFieldsOfResponses(t *testing.T) {
 }
 
 func TestOpenAPIOfAService(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Ingress.Endpoint = "https://calls.example.com/" })
+	w := newTestServer(t, func(c *Config) { c.Ingress.Endpoint = "https://calls.example.com/" })
 	const recursive = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",
 		"properties":{"children":{"type":"array","items":{"$ref":"#"}},"owner":{"$ref":"#/$defs/Person"},"const":{"$ref":"#/$defs/Person"}},
 		"default":{"$ref":"#/left/alone"},"$defs":{"Person":{"type":"string"}}}`
@@ -115,7 +115,7 @@ func TestOpenAPIOfAService(t *testing.T) {
 	requireError(t, answer, body, "", "The requested service 'Nobody' does not exist")
 }
 
-func askDocument(t *testing.T, w *world, path string) object {
+func askDocument(t *testing.T, w *testServer, path string) object {
 	t.Helper()
 	var document object
 	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", path, ""))), &document))

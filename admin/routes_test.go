@@ -34,8 +34,8 @@ func requireError(t *testing.T, answer *http.Response, body, code, message strin
 }
 
 // seeded has one small and one large deployment.
-func seeded(t *testing.T, change func(*Config)) *world {
-	w := newWorld(t, change)
+func seeded(t *testing.T, change func(*Config)) *testServer {
+	w := newTestServer(t, change)
 	w.offers["http://small/"], w.offers["http://large/"] = small, large
 	for _, body := range []string{`{"uri":"http://small"}`, `{"uri":"http://large","metadata":{"commit":"abc"},"additional_headers":{"A":"b"}}`} {
 		require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", body).StatusCode)
@@ -85,7 +85,7 @@ func TestReading(t *testing.T) {
 }
 
 func TestListsAreNeverNull(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	require.JSONEq(t, `{"deployments":[]}`, text(t, w.ask(t, "GET", "/deployments", "")))
 	require.JSONEq(t, `{"services":[]}`, text(t, w.ask(t, "GET", "/services", "")))
 	require.JSONEq(t, `{"invocations":[]}`, text(t, w.ask(t, "GET", "/invocations", "")))
@@ -239,7 +239,7 @@ func TestFailedChangesNameFullDisks(t *testing.T) {
 }
 
 func TestPanicGetsAResponse(t *testing.T) {
-	w := newWorld(t, func(c *Config) {
+	w := newTestServer(t, func(c *Config) {
 		c.Metrics = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("broken invariant") })
 	})
 	answer := w.ask(t, "GET", "/metrics", "")
@@ -253,7 +253,7 @@ func TestPanicGetsAResponse(t *testing.T) {
 
 func TestConcurrentRequestsAreLimited(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
-	w := newWorld(t, func(c *Config) {
+	w := newTestServer(t, func(c *Config) {
 		c.Limits.ConcurrentRequests = 1
 		c.Metrics = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			entered <- struct{}{}
@@ -278,7 +278,7 @@ func TestConcurrentRequestsAreLimited(t *testing.T) {
 // A client cannot take all requests in progress.
 func TestOneClientLeavesRequestsForOthers(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
-	w := newWorld(t, func(c *Config) {
+	w := newTestServer(t, func(c *Config) {
 		c.Limits.ConcurrentRequests = 8
 		c.Metrics = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			entered <- struct{}{}
@@ -340,7 +340,7 @@ func TestIngressEndpoint(t *testing.T) {
 }
 
 func TestWebUI(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	ask := func(s *Server, path, accept string) *http.Response {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.Header.Set("Accept", accept)
@@ -358,7 +358,7 @@ func TestWebUI(t *testing.T) {
 	require.Equal(t, http.StatusOK, page.StatusCode)
 	require.Contains(t, page.Header.Get("Content-Security-Policy"), "connect-src 'self' http://example.com:8080;")
 
-	without := newWorld(t, func(c *Config) { c.DisableUI = true })
+	without := newTestServer(t, func(c *Config) { c.DisableUI = true })
 	root := ask(without.Server, "/", browser)
 	require.Equal(t, http.StatusNotFound, root.StatusCode)
 	require.Contains(t, text(t, root), "its routes are POST /deployments, GET /deployments")

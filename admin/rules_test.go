@@ -14,8 +14,8 @@ import (
 )
 
 // withRules has rules at several levels.
-func withRules(t *testing.T, change func(*Config)) *world {
-	w := newWorld(t, change)
+func withRules(t *testing.T, change func(*Config)) *testServer {
+	w := newTestServer(t, change)
 	answer := w.ask(t, "PUT", "/limits/rules", `[
 		{"pattern":"tenant","limits":{"concurrency":5,"rate":"60/minute","queue_limit":0},"description":"large <one>"},
 		{"pattern":"*","limits":{"concurrency":1},"disabled":true,"precondition":{"type":"none"}},
@@ -34,7 +34,7 @@ func TestRulesAreShown(t *testing.T) {
 		require.Equal(t, http.StatusOK, answer.StatusCode, path)
 		goldenJSON(t, name, text(t, answer))
 	}
-	require.JSONEq(t, `{"version":0,"rules":[]}`, text(t, newWorld(t, nil).ask(t, "GET", "/limits/rules", "")))
+	require.JSONEq(t, `{"version":0,"rules":[]}`, text(t, newTestServer(t, nil).ask(t, "GET", "/limits/rules", "")))
 }
 
 func TestRulesAreChanged(t *testing.T) {
@@ -63,7 +63,7 @@ func TestRulesAreChanged(t *testing.T) {
 }
 
 func TestARuleMayHaveTheNameOfARoute(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	require.Equal(t, http.StatusOK, w.ask(t, "PUT", "/limits/rules/bulk-delete", `{}`).StatusCode)
 	require.Equal(t, http.StatusOK, w.ask(t, "GET", "/limits/rules/bulk-delete", "").StatusCode)
 	require.Equal(t, http.StatusOK, w.ask(t, "DELETE", "/limits/rules/bulk-delete", "").StatusCode)
@@ -137,7 +137,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 }
 
 func TestAFullRuleBookIsRefused(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	var list strings.Builder
 	for i := range flowcontrol.MaxRules {
 		fmt.Fprintf(&list, `,{"pattern":"s%d"}`, i)

@@ -26,7 +26,7 @@ func secretKeys(t *testing.T, letters string) *keyring.Keyring {
 
 func TestSecretsAreRotatedOnceAllNodesHaveTheKey(t *testing.T) {
 	const canary = "canary-77"
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "localcluster", Partitions: 2, FeatureLevel: feature.Level4})
 	require.NoError(t, err)
 	for _, name := range []string{"n1", "n2"} {
@@ -79,7 +79,7 @@ func TestSecretsAreRotatedOnceAllNodesHaveTheKey(t *testing.T) {
 
 // Secrets are stored only if all nodes can decrypt them, and the health tells which cannot.
 func TestNodesWithoutTheKeyAreReported(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "localcluster", Partitions: 2, FeatureLevel: feature.Level4})
 	require.NoError(t, err)
 	keys := secretKeys(t, "a")
@@ -121,7 +121,7 @@ func TestNodesWithoutTheKeyAreReported(t *testing.T) {
 }
 
 // storedSubscription stores a subscription to the cluster open, and returns its ID.
-func storedSubscription(t *testing.T, w *world) string {
+func storedSubscription(t *testing.T, w *testServer) string {
 	t.Helper()
 	sub, err := w.store.CreateSubscription(t.Context(), subscription.Subscription{
 		ID: w.store.NewSubscriptionID(), Source: subscription.Source{Cluster: "open", Topics: []string{"t"}}, Sink: subscription.Sink{Service: "S", Handler: "h"},
@@ -133,7 +133,7 @@ func storedSubscription(t *testing.T, w *world) string {
 
 // An update that does not name the headers keeps them, and only the server encrypts.
 func TestAnUpdateKeepsEncryptedHeaders(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "localcluster", Partitions: 2, FeatureLevel: feature.Level4})
 	require.NoError(t, err)
 	d := func() (*metadata.Deployment, error) {

@@ -8,7 +8,7 @@ import (
 )
 
 func TestConversions(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	w.offers["http://localhost:9080/"] = small
 	requireStatus(t, http.StatusCreated, w.ask(t, "POST", "/deployments", `{"uri":"http://localhost:9080"}`))
 	var id string
@@ -41,7 +41,7 @@ func TestConversions(t *testing.T) {
 
 // The permission to convert values of a service does not extend to endpoints of others.
 func TestConversionsUseOnlyDeploymentsOfTheService(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	w.offers["http://localhost:9080/"], w.offers["http://localhost:9081/"] = small, large
 	requireStatus(t, http.StatusCreated, w.ask(t, "POST", "/deployments", `{"uri":"http://localhost:9080"}`))
 	requireStatus(t, http.StatusCreated, w.ask(t, "POST", "/deployments", `{"uri":"http://localhost:9081"}`))

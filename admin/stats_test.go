@@ -13,9 +13,9 @@ import (
 	"platform/metadata"
 )
 
-// atLevel4 is a world whose cluster has feature level 4.
-func atLevel4(t *testing.T) *world {
-	w := newWorld(t, nil)
+// atLevel4 is a server whose cluster has feature level 4.
+func atLevel4(t *testing.T) *testServer {
+	w := newTestServer(t, nil)
 	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "localcluster", Partitions: 2, Replication: 1, FeatureLevel: feature.Level4})
 	require.NoError(t, err)
 	return w
@@ -76,6 +76,6 @@ func TestStatsParameters(t *testing.T) {
 }
 
 func TestStatsNeedTheirFeatureLevel(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	require.Contains(t, requireStatus(t, http.StatusConflict, w.ask(t, "GET", "/stats", "")), "needs feature level 4")
 }

@@ -83,7 +83,7 @@ func (f *fakeStreams) SkipRecord(context.Context, subscription.RecordID) error {
 
 // streaming is a server with a cluster of the configuration, one that was added, and the
 // services of seeded.
-func streaming(t *testing.T, changes ...func(*Config)) (*world, *fakeStreams) {
+func streaming(t *testing.T, changes ...func(*Config)) (*testServer, *fakeStreams) {
 	streams := &fakeStreams{starts: []subscription.TopicStart{{TopicOffsets: subscription.TopicOffsets{Topic: "orders", Offsets: []subscription.PartitionOffset{{Partition: 0, Offset: 7}}}}}}
 	w := seeded(t, func(c *Config) {
 		c.Streams = streams
@@ -111,7 +111,7 @@ func streaming(t *testing.T, changes ...func(*Config)) (*world, *fakeStreams) {
 }
 
 // subscribe creates a subscription and returns its view.
-func (w *world) subscribe(t *testing.T, body string) map[string]any {
+func (w *testServer) subscribe(t *testing.T, body string) map[string]any {
 	t.Helper()
 	answer := w.ask(t, "POST", "/subscriptions", body)
 	got := text(t, answer)
@@ -124,7 +124,7 @@ func (w *world) subscribe(t *testing.T, body string) map[string]any {
 
 const simpleSubscription = `{"source":"kafka://main/orders","sink":"service://Counter/add"}`
 
-func (w *world) view(t *testing.T, method, path, body string, status int) (map[string]any, string) {
+func (w *testServer) view(t *testing.T, method, path, body string, status int) (map[string]any, string) {
 	t.Helper()
 	answer := w.ask(t, method, path, body)
 	got := text(t, answer)

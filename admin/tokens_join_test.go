@@ -27,7 +27,7 @@ func authorityBody(t *testing.T, a *certs.Authority) string {
 }
 
 // putAuthority sends an authority from an address.
-func (w *world) putAuthority(t *testing.T, from, body string) *http.Response {
+func (w *testServer) putAuthority(t *testing.T, from, body string) *http.Response {
 	r := httptest.NewRequestWithContext(t.Context(), "PUT", "http://localhost:9070/cluster/authority", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	r.RemoteAddr = from
@@ -38,7 +38,7 @@ func (w *world) putAuthority(t *testing.T, from, body string) *http.Response {
 
 func TestJoinTokensNeedAnAuthority(t *testing.T) {
 	trusted := map[string]bool{}
-	w := newWorld(t, func(c *Config) {
+	w := newTestServer(t, func(c *Config) {
 		c.NodeTLS = NodeTLS{Mode: "require", Trusts: func(a *x509.Certificate) bool { return trusted[string(a.Raw)] }}
 	})
 	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "localcluster", Partitions: 2, FeatureLevel: feature.Level4})
@@ -82,13 +82,13 @@ func TestJoinTokensNeedAnAuthority(t *testing.T) {
 }
 
 func TestJoinTokensAreRefusedWithoutTLS(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.NodeTLS.Mode = "off" })
+	w := newTestServer(t, func(c *Config) { c.NodeTLS.Mode = "off" })
 	require.Contains(t, requireStatus(t, http.StatusConflict, w.ask(t, "POST", "/cluster/join-tokens", "{}")), "security.node-tls.mode")
 }
 
 // The key of the authority is not accepted where others could read it.
 func TestAuthorityIsNotSentInClear(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newTestServer(t, nil)
 	a, err := certs.NewAuthority("localcluster", time.Hour)
 	require.NoError(t, err)
 	require.Contains(t, requireStatus(t, http.StatusForbidden, w.putAuthority(t, "192.0.2.1:1234", authorityBody(t, a))), "admin.tls")

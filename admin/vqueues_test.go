@@ -11,7 +11,7 @@ import (
 
 func TestQueuesArePausedAndResumed(t *testing.T) {
 	id := ids.OfVQueue("s", "a", "Greeter", "")
-	w := newWorld(t, func(c *Config) { c.FlowControl = true })
+	w := newTestServer(t, func(c *Config) { c.FlowControl = true })
 	for _, verb := range []string{"pause?reason=a+deploy", "resume"} {
 		answer := w.ask(t, "POST", "/vqueues/"+id.String()+"/"+verb, "")
 		require.Equal(t, http.StatusAccepted, answer.StatusCode)
@@ -28,7 +28,7 @@ func TestQueuesArePausedAndResumed(t *testing.T) {
 }
 
 func TestQueuesThatCannotBePaused(t *testing.T) {
-	on := newWorld(t, func(c *Config) { c.FlowControl = true })
+	on := newTestServer(t, func(c *Config) { c.FlowControl = true })
 	known := ids.OfVQueue("s", "", "Greeter", "").String()
 	for path, status := range map[string]int{
 		"/vqueues/vq_2/pause":                    400,
@@ -40,7 +40,7 @@ func TestQueuesThatCannotBePaused(t *testing.T) {
 		require.Equal(t, status, answer.StatusCode, path)
 		requireError(t, answer, text(t, answer), "", "")
 	}
-	answer := newWorld(t, nil).ask(t, "POST", "/vqueues/"+known+"/pause", "")
+	answer := newTestServer(t, nil).ask(t, "POST", "/vqueues/"+known+"/pause", "")
 	require.Equal(t, http.StatusBadRequest, answer.StatusCode)
 	requireError(t, answer, text(t, answer), "", "vqueues exist only with flow control")
 	require.Empty(t, on.did)

@@ -77,7 +77,7 @@ func TestLargeInvocationsOccupyTheirPartition(t *testing.T) {
 		"result": request("Sizes", "text", large),
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, 1, sizes)
+			c := newTestNode(t, 1, sizes)
 			p := c.partitions[0]
 			small := request("Sizes", "of", `"`+strings.Repeat("a", LargeCommand/2)+`"`)
 			ended, _, err := p.Call(t.Context(), small)

@@ -21,7 +21,7 @@ import (
 const awayEntries = 5_000
 
 // fill commits n entries, each with an invocation that starts next year.
-func (c *trio) fill(n int) {
+func (c *replicaSet) fill(n int) {
 	c.t.Helper()
 	var left atomic.Int64
 	left.Store(int64(n))
@@ -42,7 +42,7 @@ func (c *trio) fill(n int) {
 }
 
 // commit commits a command in a log entry of its own, bypassing the proposer.
-func (c *trio) commit(command machine.Command) error {
+func (c *replicaSet) commit(command machine.Command) error {
 	l, err := c.hosts[c.leader()].p.leader()
 	if err != nil {
 		return err
@@ -58,9 +58,9 @@ func (c *trio) commit(command machine.Command) error {
 	return err
 }
 
-func away(t *testing.T, trailing uint64, entries int) (c *trio, follower int) {
+func away(t *testing.T, trailing uint64, entries int) (c *replicaSet, follower int) {
 	w := newWorker()
-	c = newTrio(t, func(c *trio) { c.profile.TrailingLogs = trailing }, w.definitions()...)
+	c = newReplicaSet(t, func(c *replicaSet) { c.profile.TrailingLogs = trailing }, w.definitions()...)
 	leader := c.leader()
 	follower = (leader + 1) % 3
 	c.fill(100)
@@ -114,7 +114,7 @@ func TestAReplicaKilledDuringSnapshotTransferCatchesUp(t *testing.T) {
 		require.Less(t, rounds, 20)
 		limit := int64(1<<10) << (2 * rounds) // the leader's retry delay doubles with each failure
 		var sent atomic.Int64
-		c.wires.watch(func(w way, n int) {
+		c.network.watch(func(w direction, n int) {
 			if w.to == c.hosts[f].name {
 				sent.Add(int64(n))
 			}
@@ -126,7 +126,7 @@ func TestAReplicaKilledDuringSnapshotTransferCatchesUp(t *testing.T) {
 		}, 20*time.Second, time.Millisecond/4)
 		c.kill(f)
 	}
-	c.wires.watch(nil)
+	c.network.watch(nil)
 	t.Logf("killed %d times", rounds)
 	c.fill(10)
 	c.start(f)
@@ -134,7 +134,7 @@ func TestAReplicaKilledDuringSnapshotTransferCatchesUp(t *testing.T) {
 }
 
 func TestAWipedHostRejoinsAsANewReplica(t *testing.T) {
-	c, l := loaded(t, func(c *trio) { c.profile.TrailingLogs = 50 })
+	c, l := loaded(t, func(c *replicaSet) { c.profile.TrailingLogs = 50 })
 	wiped := (c.leader() + 1) % 3
 	address := c.hosts[wiped].address
 	old := c.servers(wiped)[0]
@@ -168,7 +168,7 @@ func TestAWipedHostRejoinsAsANewReplica(t *testing.T) {
 }
 
 // reconcile makes the current leader reconcile until the members are these hosts.
-func (c *trio) reconcile(hosts ...int) {
+func (c *replicaSet) reconcile(hosts ...int) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Second)
 	defer cancel()
@@ -182,7 +182,7 @@ func (c *trio) reconcile(hosts ...int) {
 }
 
 func TestReplicasMoveUnderLoad(t *testing.T) {
-	c, l := loaded(t, func(c *trio) { c.profile.TrailingLogs = 50 })
+	c, l := loaded(t, func(c *replicaSet) { c.profile.TrailingLogs = 50 })
 	d := c.add("d", "", true)
 	c.start(d)
 	require.NoError(t, c.hosts[c.leader()].p.Checkpoint(t.Context()))
@@ -216,7 +216,7 @@ func TestReplicasMoveUnderLoad(t *testing.T) {
 }
 
 // destroy removes a replica's data, first only partially.
-func (c *trio) destroy(h *host) {
+func (c *replicaSet) destroy(h *host) {
 	t := c.t
 	logs, tables := h.reopen(t)
 	require.NoError(t, logs.BeginDestroy(GroupID(0)))

@@ -22,7 +22,7 @@ import (
 // The metrics have what runs and waits, and how much of a limit is used.
 func TestUnfinishedInvocationsAndLimitsAreCountedForMetrics(t *testing.T) {
 	g := &gated{release: make(chan struct{})}
-	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.Flow.Enable = true }, g.service())
+	c := newTestNodeWith(t, 1, func(cfg *Config) { cfg.Flow.Enable = true }, g.service())
 	p := c.partitions[0]
 	const limit, calls = 2, 5
 	setRules(t, p, 1, flowcontrol.Rule{Pattern: flowcontrol.Pattern{Scope: "s"}, Limits: flowcontrol.Limits{Concurrency: limit}, Version: 1})

@@ -31,37 +31,37 @@ import (
 	"platform/partition/store"
 )
 
-// cluster is a few partitions of one node, on a real log and real tables, with a service
+// testNode has a few partitions, on a real log and real tables, with a service
 // that uses the Go SDK.
-type cluster struct {
+type testNode struct {
 	partitions []*Partition
 	opened     chan struct{}
 	schemas    *metadata.Schemas
 }
 
 // Schemas implements invoker.Registry.
-func (c *cluster) Schemas() *metadata.Schemas { return c.schemas }
+func (c *testNode) Schemas() *metadata.Schemas { return c.schemas }
 
-func (c *cluster) deliver(ctx context.Context, to uint32, d *machine.Deliver) error {
+func (c *testNode) deliver(ctx context.Context, to uint32, d *machine.Deliver) error {
 	<-c.opened
 	return c.partitions[to].Deliver(ctx, d)
 }
 
-func (c *cluster) owner(id ids.Invocation) *Partition {
+func (c *testNode) owner(id ids.Invocation) *Partition {
 	return c.partitions[machine.PartitionOf(id.PartitionKey(), uint32(len(c.partitions)))]
 }
 
-func newCluster(t *testing.T, count uint32, services ...restate.ServiceDefinition) *cluster {
+func newTestNode(t *testing.T, count uint32, services ...restate.ServiceDefinition) *testNode {
 	t.Helper()
-	return newTunedCluster(t, count, func(*Config) {}, services...)
+	return newTestNodeWith(t, count, func(*Config) {}, services...)
 }
 
-// newTunedCluster is newCluster with a modified configuration.
-func newTunedCluster(t *testing.T, count uint32, tune func(*Config), services ...restate.ServiceDefinition) *cluster {
+// newTestNodeWith is newCluster with a modified configuration.
+func newTestNodeWith(t *testing.T, count uint32, tune func(*Config), services ...restate.ServiceDefinition) *testNode {
 	t.Helper()
 	dir := t.TempDir()
 	log := slog.New(slog.DiscardHandler)
-	c := &cluster{partitions: make([]*Partition, count), opened: make(chan struct{})}
+	c := &testNode{partitions: make([]*Partition, count), opened: make(chan struct{})}
 	logs, err := logstore.Open(filepath.Join(dir, "log"), logstore.Options{Logger: log})
 	require.NoError(t, err)
 	tables, err := store.Open(filepath.Join(dir, "state"), store.Options{Logger: log})
@@ -103,7 +103,7 @@ func newTunedCluster(t *testing.T, count uint32, tune func(*Config), services ..
 }
 
 // discover serves the services and registers them without a metadata group.
-func (c *cluster) discover(t *testing.T, iv *invoker.Invoker, services []restate.ServiceDefinition) {
+func (c *testNode) discover(t *testing.T, iv *invoker.Invoker, services []restate.ServiceDefinition) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -156,7 +156,7 @@ func TestCallsCrossPartitions(t *testing.T) {
 			}
 			return sum, nil
 		}))
-	c := newCluster(t, 3, leaf, root)
+	c := newTestNode(t, 3, leaf, root)
 	inv := request("Root", "sum", "20")
 	ended, _, err := c.owner(inv.ID).Call(t.Context(), inv)
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestMessagesArriveAfterTheReceiverHasLostEarlierOnes(t *testing.T) {
 	arrived := make(chan string, 2)
 	leaf := restate.NewService("Leaf").Handler("note", restate.NewServiceHandler(
 		func(_ restate.Context, s string) (restate.Void, error) { arrived <- s; return restate.Void{}, nil }))
-	c := newTunedCluster(t, 2, func(cfg *Config) {
+	c := newTestNodeWith(t, 2, func(cfg *Config) {
 		cfg.Level = func() feature.Level { return feature.Level4 }
 		deliver := cfg.Deliver
 		cfg.Deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
@@ -198,7 +198,7 @@ func TestMessagesArriveAfterTheReceiverHasLostEarlierOnes(t *testing.T) {
 }
 
 // sendNote sends a note from partition 0 to a handler in partition 1.
-func (c *cluster) sendNote(t *testing.T, text string) {
+func (c *testNode) sendNote(t *testing.T, text string) {
 	t.Helper()
 	caller := request("Leaf", "note", `""`)
 	caller.ID = ids.NewInvocation(0, [16]byte(caller.ID[8:]))
@@ -220,7 +220,7 @@ func TestMessagesOfARecoveredSenderAreNotTakenForDuplicates(t *testing.T) {
 	arrived := make(chan string, 2)
 	leaf := restate.NewService("Leaf").Handler("note", restate.NewServiceHandler(
 		func(_ restate.Context, s string) (restate.Void, error) { arrived <- s; return restate.Void{}, nil }))
-	c := newTunedCluster(t, 2, func(cfg *Config) {
+	c := newTestNodeWith(t, 2, func(cfg *Config) {
 		cfg.Level = func() feature.Level { return feature.Level4 }
 		if cfg.ID == 0 {
 			require.NoError(t, cfg.Group.Storage.Set([]byte("Recovered"), []byte{1})) // as a recovery does
@@ -252,7 +252,7 @@ func TestPendingMessagesOfARecoveredSenderArrive(t *testing.T) {
 	leaf := restate.NewService("Leaf").Handler("note", restate.NewServiceHandler(
 		func(_ restate.Context, s string) (restate.Void, error) { arrived <- s; return restate.Void{}, nil }))
 	var storage logstore.Storage
-	c := newTunedCluster(t, 2, func(cfg *Config) {
+	c := newTestNodeWith(t, 2, func(cfg *Config) {
 		cfg.Level = func() feature.Level { return feature.Level4 }
 		if cfg.ID == 0 {
 			storage = cfg.Group.Storage
@@ -296,7 +296,7 @@ func TestPendingMessagesOfARecoveredSenderArrive(t *testing.T) {
 func TestNumbersAreSkippedOnceTheLevelAllowsIt(t *testing.T) {
 	var level atomic.Uint32
 	level.Store(uint32(feature.Level3))
-	c := newTunedCluster(t, 2, func(cfg *Config) {
+	c := newTestNodeWith(t, 2, func(cfg *Config) {
 		cfg.Level = func() feature.Level { return feature.Level(level.Load()) }
 		if cfg.ID == 0 {
 			require.NoError(t, cfg.Group.Storage.Set([]byte("Recovered"), []byte{1})) // as a recovery does
@@ -329,7 +329,7 @@ func TestAnAbandonedLeadershipIsResumedWithItsInvocations(t *testing.T) {
 			<-release
 			return v, nil
 		}))
-	c := newCluster(t, 1, gated)
+	c := newTestNode(t, 1, gated)
 	p := c.partitions[0]
 	const calls = 8
 	sent := make([]*machine.Invoke, calls)
@@ -377,7 +377,7 @@ func TestTheSameIDRunsOnce(t *testing.T) {
 	bodies := make(chan struct{}, 100)
 	once := restate.NewService("Once").Handler("run", restate.NewServiceHandler(
 		func(_ restate.Context, s string) (string, error) { bodies <- struct{}{}; return s + "!", nil }))
-	c := newCluster(t, 1, once)
+	c := newTestNode(t, 1, once)
 	inv := request("Once", "run", `"a"`)
 	inv.Request = 7
 	first, o, err := c.partitions[0].Call(t.Context(), inv)
@@ -397,7 +397,7 @@ func TestASecondCallDoesNotJoinAWorkflowRun(t *testing.T) {
 	began, release := make(chan struct{}), make(chan struct{})
 	flow := restate.NewWorkflow("Flow").Handler("run", restate.NewWorkflowHandler(
 		func(_ restate.WorkflowContext, _ string) (string, error) { close(began); <-release; return "done", nil }))
-	c := newCluster(t, 1, flow)
+	c := newTestNode(t, 1, flow)
 	inv := request("Flow", "run", `"a"`)
 	inv.Target.Key, inv.Target.Type, inv.Request = "k", target.WorkflowRun, 7
 	same, other := *inv, *inv
@@ -428,7 +428,7 @@ func TestASecondCallDoesNotJoinAWorkflowRun(t *testing.T) {
 func TestASecondCallDoesNotGetTheResultOfAWorkflowRunThatEndsMeanwhile(t *testing.T) {
 	flow := restate.NewWorkflow("Flow").Handler("run", restate.NewWorkflowHandler(
 		func(_ restate.WorkflowContext, s string) (string, error) { return s, nil }))
-	c := newCluster(t, 1, flow)
+	c := newTestNode(t, 1, flow)
 	l := c.partitions[0].role.leadership()
 	inv := request("Flow", "run", `"first"`)
 	inv.Target.Key, inv.Target.Type, inv.Request = "k", target.WorkflowRun, 7
@@ -452,7 +452,7 @@ func TestACallGetsTheResultOfTheInvocationThatItCreates(t *testing.T) {
 	var runs atomic.Int64
 	count := restate.NewService("Count").Handler("next", restate.NewServiceHandler(
 		func(_ restate.Context, _ string) (int64, error) { return runs.Add(1), nil }))
-	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.Level = func() feature.Level { return feature.Level2 } }, count)
+	c := newTestNodeWith(t, 1, func(cfg *Config) { cfg.Level = func() feature.Level { return feature.Level2 } }, count)
 	l := c.partitions[0].role.leadership()
 	inv := request("Count", "next", `""`)
 	inv.IdempotencyKey, inv.Request, inv.Retention = new("key"), 7, machine.Retention{}
@@ -502,7 +502,7 @@ func requireNoWaiters(t *testing.T, p *Partition) {
 func TestCallsOfCompletedInvocationsDoNotLeaveWaiters(t *testing.T) {
 	echo := restate.NewService("Echo").Handler("say", restate.NewServiceHandler(
 		func(_ restate.Context, n int) (int, error) { return n, nil }))
-	c := newCluster(t, 1, echo)
+	c := newTestNode(t, 1, echo)
 	p := c.partitions[0]
 	first := request("Echo", "say", "7")
 	for range 3 {

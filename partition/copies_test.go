@@ -20,14 +20,14 @@ import (
 
 // copying is an invocation of an object on three nodes, whose state has a value of 1 MiB under the key x.
 type copying struct {
-	*trio
+	*replicaSet
 	id         ids.Invocation
 	record     *machine.Invocation
 	completion uint32 // the last one that a step uses
 }
 
 func newCopying(t *testing.T) *copying {
-	c := &copying{trio: newTrio(t, nil), id: ids.NewInvocation(1, [16]byte{1})}
+	c := &copying{replicaSet: newReplicaSet(t, nil), id: ids.NewInvocation(1, [16]byte{1})}
 	c.lead(t, func(l *leadership) error {
 		_, err := l.propose(t.Context(), &machine.Invoke{
 			ID: c.id, Target: machine.Target{Service: "Unknown", Key: "k", Handler: "h", Type: target.ObjectExclusive}, Input: journal.NewInput(nil, nil),
@@ -199,7 +199,7 @@ func (c *copying) testRestartTooLarge(t *testing.T) {
 // Each row of an object contains its key, and each call the name of its caller: 20,000 of them in one
 // log entry, with a key of 3 MiB, would be 60 GiB.
 func TestCopiesOfALongKeyAreSplit(t *testing.T) {
-	c := newTrio(t, nil)
+	c := newReplicaSet(t, nil)
 	long := ids.NewInvocation(1, [16]byte{1})
 	short := ids.NewInvocation(1, [16]byte{2})
 	parts := func(id ids.Invocation, key string, step func(i uint32) machine.Step) (n int) {

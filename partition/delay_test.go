@@ -19,7 +19,7 @@ func (c nodeClock) AwaitNow(context.Context) {}
 
 func TestDelaysUseTheLeadersClock(t *testing.T) {
 	agreed := nodeClock{-time.Hour} // the clock of this machine is wrong
-	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.Clock = agreed }, restate.NewService("Steps").Handler("do", restate.NewServiceHandler(
+	c := newTestNodeWith(t, 1, func(cfg *Config) { cfg.Clock = agreed }, restate.NewService("Steps").Handler("do", restate.NewServiceHandler(
 		func(_ restate.Context, what string) (string, error) { return what, nil })))
 	p := c.partitions[0]
 	require.NoError(t, p.WaitLeading(t.Context()))

@@ -17,9 +17,9 @@ import (
 	"platform/partition/machine"
 )
 
-// newComparedTrio returns a trio whose replicas are compared continuously once open is set.
-func newComparedTrio(t *testing.T, open *atomic.Bool) *trio {
-	return newTrio(t, func(c *trio) {
+// newComparedReplicaSet returns a replica set whose replicas are compared continuously once open is set.
+func newComparedReplicaSet(t *testing.T, open *atomic.Bool) *replicaSet {
+	return newReplicaSet(t, func(c *replicaSet) {
 		c.profile.TrailingLogs = 50
 		c.tune = func(cfg *Config) {
 			cfg.Digests.Entries, cfg.Digests.Pause = 5, time.Millisecond
@@ -39,7 +39,7 @@ func newComparedTrio(t *testing.T, open *atomic.Bool) *trio {
 }
 
 // lastDigest returns the round of the last result of a host.
-func (c *trio) lastDigest(host int) DigestRound {
+func (c *replicaSet) lastDigest(host int) DigestRound {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	p := c.hosts[host].p
@@ -56,7 +56,7 @@ func (c *trio) lastDigest(host int) DigestRound {
 }
 
 // awaitDigests fills until a host has taken part in n more rounds.
-func (c *trio) awaitDigests(host, n int) {
+func (c *replicaSet) awaitDigests(host, n int) {
 	c.t.Helper()
 	for range n {
 		before := c.lastDigest(host)
@@ -68,7 +68,7 @@ func (c *trio) awaitDigests(host, n int) {
 }
 
 // plant changes a row in the tables of a host that is down.
-func (c *trio) plant(i int) {
+func (c *replicaSet) plant(i int) {
 	h := c.hosts[i]
 	logs, tables := h.reopen(c.t)
 	own, err := tables.Partition(0)
@@ -92,7 +92,7 @@ func (c *trio) plant(i int) {
 	require.NoError(c.t, errors.Join(e.Close(), tables.Close(), logs.Close()))
 }
 
-func (c *trio) requireHealthy(hosts ...int) {
+func (c *replicaSet) requireHealthy(hosts ...int) {
 	c.t.Helper()
 	for _, i := range hosts {
 		require.NoError(c.t, c.hosts[i].p.group.Err(), c.hosts[i].name)
@@ -104,7 +104,7 @@ func (c *trio) requireHealthy(hosts ...int) {
 func TestReplicasWithEqualTablesHaveEqualDigests(t *testing.T) {
 	var open atomic.Bool
 	open.Store(true)
-	c := newComparedTrio(t, &open)
+	c := newComparedReplicaSet(t, &open)
 	c.fill(200)
 	for i := range 3 {
 		c.awaitDigests(i, 2)
@@ -124,7 +124,7 @@ func TestReplicasWithEqualTablesHaveEqualDigests(t *testing.T) {
 func TestADivergedFollowerIsQuarantined(t *testing.T) {
 	var open atomic.Bool
 	open.Store(true)
-	c := newComparedTrio(t, &open)
+	c := newComparedReplicaSet(t, &open)
 	c.fill(100)
 	f := (c.leader() + 1) % 3
 	c.requireSame(0, 1, 2)
@@ -137,7 +137,7 @@ func TestADivergedFollowerIsQuarantined(t *testing.T) {
 
 // requireQuarantined waits until a host has detected that its tables differ, and checks
 // that the others continue.
-func (c *trio) requireQuarantined(i int) {
+func (c *replicaSet) requireQuarantined(i int) {
 	c.t.Helper()
 	p := c.hosts[i].p
 	require.Eventually(c.t, func() bool {
@@ -159,7 +159,7 @@ func (c *trio) requireQuarantined(i int) {
 // The leader detects that its own tables differ.
 func TestADivergedLeaderIsQuarantined(t *testing.T) {
 	var open atomic.Bool
-	c := newComparedTrio(t, &open) // it is not compared with others before it leads
+	c := newComparedReplicaSet(t, &open) // it is not compared with others before it leads
 	c.fill(100)
 	l := (c.leader() + 1) % 3
 	c.requireSame(0, 1, 2)

@@ -14,7 +14,7 @@ import (
 // An entry that no replica can decode is committed, an operator drops it everywhere, and
 // the replicas restart.
 func TestAPartitionContinuesWithoutADroppedEntry(t *testing.T) {
-	c := newTrio(t, nil)
+	c := newReplicaSet(t, nil)
 	c.fill(50)
 	leader := c.hosts[c.leader()]
 	leader.p.group.Propose([]byte{0x08, 0x01, 0xff, 0xff})

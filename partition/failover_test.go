@@ -11,9 +11,9 @@ import (
 	"platform/partition/machine"
 )
 
-func loaded(t *testing.T, tune func(*trio)) (*trio, *load) {
+func loaded(t *testing.T, tune func(*replicaSet)) (*replicaSet, *load) {
 	w := newWorker()
-	c := newTrio(t, tune, w.definitions()...)
+	c := newReplicaSet(t, tune, w.definitions()...)
 	c.worker = w
 	c.leader()
 	l := startLoad(c, w)
@@ -23,7 +23,7 @@ func loaded(t *testing.T, tune func(*trio)) (*trio, *load) {
 
 // steady makes the election timeouts longer than a busy machine needs for a failover that
 // does not depend on them.
-func steady(c *trio) {
+func steady(c *replicaSet) {
 	const long = 4 * time.Second
 	c.profile.HeartbeatTimeout, c.profile.ElectionTimeout, c.profile.LeaderLeaseTimeout = long, long, long
 }
@@ -89,7 +89,7 @@ func TestRollingRestartIsFasterThanFailover(t *testing.T) {
 
 func TestCallsFailWithoutAMajority(t *testing.T) {
 	w := newWorker()
-	c := newTrio(t, nil, w.definitions()...)
+	c := newReplicaSet(t, nil, w.definitions()...)
 	last := c.leader()
 	for i := range c.hosts {
 		if i != last {

@@ -75,7 +75,7 @@ func requireEndsWithContext[V any](t *testing.T, iterate func(context.Context) i
 
 func TestAScopeRunsAsManyAsItsRuleAllowsAndExplains(t *testing.T) {
 	g := &gated{release: make(chan struct{})}
-	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.Flow.Enable = true }, g.service())
+	c := newTestNodeWith(t, 1, func(cfg *Config) { cfg.Flow.Enable = true }, g.service())
 	p := c.partitions[0]
 	const limit, calls = 3, 20
 	rule := flowcontrol.Rule{Pattern: flowcontrol.Pattern{Scope: "s"}, Limits: flowcontrol.Limits{Concurrency: limit}, Version: 1}
@@ -132,7 +132,7 @@ func TestAScopeRunsAsManyAsItsRuleAllowsAndExplains(t *testing.T) {
 // TestAPausedScopeIsReported pauses a scope that has no queue yet.
 func TestAPausedScopeIsReported(t *testing.T) {
 	g := &gated{release: make(chan struct{})}
-	c := newTunedCluster(t, 1, func(cfg *Config) {
+	c := newTestNodeWith(t, 1, func(cfg *Config) {
 		cfg.Flow.Enable = true
 		cfg.Level = func() feature.Level { return feature.Level4 }
 	}, g.service())
@@ -159,7 +159,7 @@ func TestAPausedScopeIsReported(t *testing.T) {
 
 func TestCallsFailWhenAVQueueIsFull(t *testing.T) {
 	g := &gated{release: make(chan struct{})}
-	c := newCluster(t, 1, g.service())
+	c := newTestNode(t, 1, g.service())
 	p := c.partitions[0]
 	setRules(t, p, 1, flowcontrol.Rule{
 		Pattern: flowcontrol.Pattern{Scope: "s"}, Limits: flowcontrol.Limits{Concurrency: 1, QueueLimit: new(uint64(0))}, Version: 1,
@@ -178,7 +178,7 @@ func TestCallsFailWhenAVQueueIsFull(t *testing.T) {
 
 func TestFlowControlIsRefusedWhileInvocationsAreInFlight(t *testing.T) {
 	g := &gated{release: make(chan struct{})}
-	c := newCluster(t, 1, g.service())
+	c := newTestNode(t, 1, g.service())
 	p := c.partitions[0]
 	require.NoError(t, p.checkFlowControl(), "a new partition")
 	inv := request("Gated", "pass", "1")
@@ -195,7 +195,7 @@ func TestFlowControlIsRefusedWhileInvocationsAreInFlight(t *testing.T) {
 
 func TestFlowControlStaysEnabled(t *testing.T) {
 	g := &gated{release: make(chan struct{})}
-	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.Flow.Enable = true }, g.service())
+	c := newTestNodeWith(t, 1, func(cfg *Config) { cfg.Flow.Enable = true }, g.service())
 	p := c.partitions[0]
 	inv := request("Gated", "pass", "1")
 	_, err := p.Invoke(t.Context(), inv)
@@ -221,7 +221,7 @@ func succeed(t *testing.T, p *Partition) {
 
 func TestAPartitionLedWithoutFlowControlIsCheckedAgain(t *testing.T) {
 	g := &gated{release: make(chan struct{})}
-	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.Flow.Enable = true }, g.service())
+	c := newTestNodeWith(t, 1, func(cfg *Config) { cfg.Flow.Enable = true }, g.service())
 	p := c.partitions[0]
 	p.cfg.Flow.Enable = false // as after a restart, because another partition refused
 	succeed(t, p)

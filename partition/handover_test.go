@@ -25,7 +25,7 @@ func TestHandoverAbortsAttemptsFirst(t *testing.T) {
 				return 6, ctx.Err()
 			})
 		}))
-	c := newTrio(t, steady, slow)
+	c := newReplicaSet(t, steady, slow)
 	from := c.leader()
 	to := (from + 1) % 3
 	l, err := c.hosts[from].p.leader()
@@ -52,7 +52,7 @@ func TestHandoverAbortsAttemptsFirst(t *testing.T) {
 }
 
 func TestHandoverReturnsOnceAttemptsAreAborted(t *testing.T) {
-	c := newTrio(t, steady)
+	c := newReplicaSet(t, steady)
 	p := c.hosts[c.leader()].p
 	l, err := p.leader()
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 )
 
 // sealedAt is the feature level at which the leader writes.
-func (c *trio) sealedAt(leader int) feature.Level {
+func (c *replicaSet) sealedAt(leader int) feature.Level {
 	c.t.Helper()
 	l, err := c.hosts[leader].p.leader()
 	require.NoError(c.t, err)
@@ -26,7 +26,7 @@ func (c *trio) sealedAt(leader int) feature.Level {
 }
 
 func TestALeaderThatLearnsTheLevelLateContinuesAtTheLevelOfTheLog(t *testing.T) {
-	c := newTrio(t, nil)
+	c := newReplicaSet(t, nil)
 	leader := c.leader()
 	require.Equal(t, feature.Level1, c.sealedAt(leader))
 	require.NoError(t, c.commit(&machine.Acknowledge{To: 1, Upto: 1}))
@@ -46,7 +46,7 @@ func TestALeaderThatLearnsTheLevelLateContinuesAtTheLevelOfTheLog(t *testing.T) 
 func TestBaggageIsStoredOnceTheLevelAllowsIt(t *testing.T) {
 	var level atomic.Uint32
 	level.Store(uint32(feature.Level3))
-	c := newTunedCluster(t, 1, func(cfg *Config) {
+	c := newTestNodeWith(t, 1, func(cfg *Config) {
 		cfg.Level = func() feature.Level { return feature.Level(level.Load()) }
 	})
 	p := c.partitions[0]

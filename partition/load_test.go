@@ -86,7 +86,7 @@ func (w *worker) acknowledged(step string, run int) {
 
 // load is a number of clients that call continuously.
 type load struct {
-	c        *trio
+	c        *replicaSet
 	w        *worker
 	acks     atomic.Int64
 	last     atomic.Int64 // time of the last response, in ns
@@ -101,7 +101,7 @@ const (
 	loadClients = 8
 )
 
-func startLoad(c *trio, w *worker) *load {
+func startLoad(c *replicaSet, w *worker) *load {
 	l := &load{c: c, w: w, finished: make(chan struct{})}
 	l.last.Store(time.Now().UnixNano())
 	for i := range loadClients {

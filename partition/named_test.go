@@ -27,7 +27,7 @@ func TestKeysWithCommasAreDistinctOnceTheLevelRises(t *testing.T) {
 		}
 		return what, nil
 	}))
-	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.Level = func() feature.Level { return feature.Level(level.Load()) } }, services)
+	c := newTestNodeWith(t, 1, func(cfg *Config) { cfg.Level = func() feature.Level { return feature.Level(level.Load()) } }, services)
 	p := c.partitions[0]
 	require.NoError(t, p.WaitLeading(t.Context()))
 

@@ -23,7 +23,7 @@ func TestAnIsolatedLeaderIsReplaced(t *testing.T) {
 	for range 2 {
 		old := c.leader()
 		l.gap()
-		c.wires.isolate(c.hosts[old].name, "a", "b", "c")
+		c.network.isolate(c.hosts[old].name, "a", "b", "c")
 		next := c.leader(old)
 		l.progress(50)
 		t.Logf("no responses for %v", l.gap())
@@ -34,7 +34,7 @@ func TestAnIsolatedLeaderIsReplaced(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, err, ErrNotLeader)
 		require.Greater(t, c.hosts[next].p.Status().Term, p.Status().Term, "an isolated replica does not increase its term")
-		c.wires.repair()
+		c.network.repair()
 		l.progress(50)
 		require.Eventually(t, func() bool { return c.hosts[old].p.Leader() == c.hosts[c.leader()].p.Leader() }, time.Minute, time.Millisecond)
 	}
@@ -69,7 +69,7 @@ func TestADeposedLeaderDoesNotServeStaleReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorker()
-			c := newTrio(t, nil, w.definitions()...)
+			c := newReplicaSet(t, nil, w.definitions()...)
 			_, err := c.call(t.Context(), inv)
 			require.NoError(t, err)
 			old := c.leader()
@@ -77,7 +77,7 @@ func TestADeposedLeaderDoesNotServeStaleReads(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			require.NoError(t, read(ctx, p))
-			c.wires.isolate(c.hosts[old].name, "a", "b", "c")
+			c.network.isolate(c.hosts[old].name, "a", "b", "c")
 			require.ErrorIs(t, read(ctx, p), ErrNotLeader)
 			require.NoError(t, ctx.Err(), "before the timeout")
 		})
@@ -101,7 +101,7 @@ func (s *hangingLog) StoreLogs(logs []*raft.Log) error {
 func TestListingsEndWithTheLease(t *testing.T) {
 	w := newWorker()
 	disks := map[string]*hangingLog{}
-	c := newTrio(t, func(c *trio) {
+	c := newReplicaSet(t, func(c *replicaSet) {
 		c.tune = func(cfg *Config) {
 			disks[cfg.Node] = &hangingLog{Storage: cfg.Group.Storage}
 			cfg.Group.Storage = disks[cfg.Node]
@@ -119,7 +119,7 @@ func TestListingsEndWithTheLease(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var hanging sync.WaitGroup
 	hanging.Go(func() { _, _ = p.Invoke(ctx, request("Steps", "do", `"hangs"`)) })
-	c.wires.isolate(c.hosts[old].name, "a", "b", "c")
+	c.network.isolate(c.hosts[old].name, "a", "b", "c")
 	require.Eventually(t, func() bool { return errors.Is(list(), ErrNotLeader) }, time.Minute, time.Millisecond)
 	require.True(t, p.Leading(), "its Raft instance waits for the disk")
 	disk.hung.Unlock()
@@ -140,13 +140,13 @@ func listErrors(p *Partition) iter.Seq[error] {
 
 // Messages are lost in one direction only, from or to the leader or a follower.
 func TestOneWayLoss(t *testing.T) {
-	tests := map[string]func(c *trio, leader, follower, other string){
-		"leader cannot send":                          func(c *trio, l, f, o string) { c.wires.cut(l, f); c.wires.cut(l, o) },
-		"leader cannot receive":                       func(c *trio, l, f, o string) { c.wires.cut(f, l); c.wires.cut(o, l) },
-		"follower cannot send":                        func(c *trio, l, f, o string) { c.wires.cut(f, l); c.wires.cut(f, o) },
-		"follower cannot receive":                     func(c *trio, l, f, o string) { c.wires.cut(l, f); c.wires.cut(o, f) },
-		"one follower cannot receive from the leader": func(c *trio, l, f, _ string) { c.wires.cut(l, f) },
-		"leader and one follower are disconnected":    func(c *trio, l, f, _ string) { c.wires.isolate(l, f) },
+	tests := map[string]func(c *replicaSet, leader, follower, other string){
+		"leader cannot send":                          func(c *replicaSet, l, f, o string) { c.network.cut(l, f); c.network.cut(l, o) },
+		"leader cannot receive":                       func(c *replicaSet, l, f, o string) { c.network.cut(f, l); c.network.cut(o, l) },
+		"follower cannot send":                        func(c *replicaSet, l, f, o string) { c.network.cut(f, l); c.network.cut(f, o) },
+		"follower cannot receive":                     func(c *replicaSet, l, f, o string) { c.network.cut(l, f); c.network.cut(o, f) },
+		"one follower cannot receive from the leader": func(c *replicaSet, l, f, _ string) { c.network.cut(l, f) },
+		"leader and one follower are disconnected":    func(c *replicaSet, l, f, _ string) { c.network.isolate(l, f) },
 	}
 	for name, cut := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestOneWayLoss(t *testing.T) {
 			gap := l.gap()
 			t.Logf("no responses for %v", gap)
 			require.Less(t, gap, time.Minute, "took longer than elections")
-			c.wires.repair()
+			c.network.repair()
 			l.progress(50)
 			l.finish(t)
 			c.requireSame(0, 1, 2)
@@ -172,9 +172,9 @@ func TestAFlappingFollowerDoesNotDisrupt(t *testing.T) {
 	leader := c.leader()
 	flapping := c.hosts[(leader+1)%3].name
 	for range 10 {
-		c.wires.isolate(flapping, "a", "b", "c")
+		c.network.isolate(flapping, "a", "b", "c")
 		l.progress(30)
-		c.wires.repair()
+		c.network.repair()
 		l.progress(10)
 	}
 	t.Logf("no responses for at most %v", l.gap())

@@ -21,11 +21,11 @@ import (
 )
 
 // memoryDisk gives each host an in-memory disk that tracks what was synced.
-func memoryDisk(c *trio) { c.newDisk = func() *vfs.MemFS { return vfs.NewCrashableMem() } }
+func memoryDisk(c *replicaSet) { c.newDisk = func() *vfs.MemFS { return vfs.NewCrashableMem() } }
 
 // powerLoss simulates a power loss of hosts: of their unsynced data, random blocks and
 // directory entries remain. Messages and responses that they send afterwards are ignored.
-func (c *trio) powerLoss(rng *rand.Rand, hosts ...int) {
+func (c *replicaSet) powerLoss(rng *rand.Rand, hosts ...int) {
 	c.t.Helper()
 	var names []string
 	for _, i := range hosts {
@@ -33,7 +33,7 @@ func (c *trio) powerLoss(rng *rand.Rand, hosts ...int) {
 		c.lost.Store(weak.Make(c.hosts[i].p), true)
 	}
 	c.worker.crashes.Add(1)
-	c.wires.sever(names...)
+	c.network.sever(names...)
 	disks := make([]*vfs.MemFS, len(hosts))
 	kept := []int{0, 0, 30, 70, 100}[rng.IntN(5)]
 	for n, i := range hosts {
@@ -48,7 +48,7 @@ func (c *trio) powerLoss(rng *rand.Rand, hosts ...int) {
 		require.NoError(c.t, c.hosts[i].hard.Close())
 		c.hosts[i].disk, c.hosts[i].hard = disks[n], nil
 	}
-	c.wires.turnOn(names...)
+	c.network.turnOn(names...)
 }
 
 // powerRounds is the number of power losses: POWER_ROUNDS for the long form.
@@ -164,7 +164,7 @@ func (h *host) flipBitOf(t *testing.T, rng *rand.Rand, path string) bool {
 }
 
 // rebuild discards a quarantined host's data and starts it as a new replica.
-func (c *trio) rebuild(i int) {
+func (c *replicaSet) rebuild(i int) {
 	t, h := c.t, c.hosts[i]
 	logs, tables, err := h.open(t)
 	if err != nil {

@@ -84,7 +84,7 @@ func TestARepeatedRequestFindsItsInvocation(t *testing.T) {
 		func(restate.Context, string) (string, error) { return strconv.FormatInt(runs.Add(1), 10), nil }))
 	var level atomic.Uint32
 	level.Store(uint32(feature.Level3))
-	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.Level = func() feature.Level { return feature.Level(level.Load()) } }, services)
+	c := newTestNodeWith(t, 1, func(cfg *Config) { cfg.Level = func() feature.Level { return feature.Level(level.Load()) } }, services)
 	p := c.partitions[0]
 	for _, now := range []feature.Level{feature.Level3, feature.Level4} {
 		inv := request("Steps", "do", `"x"`)

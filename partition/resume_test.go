@@ -55,7 +55,7 @@ func TestAResumeIsNotLostToThePauseOfTheLastAttempt(t *testing.T) {
 			return restate.Void{}, errors.New("not yet")
 		}))
 	h := &heldPauses{held: make(chan struct{}, 1), release: make(chan struct{})}
-	c := newTunedCluster(t, 1, func(cfg *Config) { h.Invoker, cfg.Invoker = cfg.Invoker, h }, flaky)
+	c := newTestNodeWith(t, 1, func(cfg *Config) { h.Invoker, cfg.Invoker = cfg.Invoker, h }, flaky)
 	call := request("Flaky", "run", "null")
 	_, err := c.partitions[0].Invoke(t.Context(), call)
 	require.NoError(t, err)

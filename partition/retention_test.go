@@ -23,7 +23,7 @@ func TestShortRetentionsAreHonoured(t *testing.T) {
 			var runs atomic.Int64
 			services := restate.NewService("Steps").Handler("do", restate.NewServiceHandler(
 				func(restate.Context, string) (string, error) { return strconv.FormatInt(runs.Add(1), 10), nil }))
-			c := newTunedCluster(t, 1, func(cfg *Config) { cfg.Level = func() feature.Level { return feature.Level2 } }, services)
+			c := newTestNodeWith(t, 1, func(cfg *Config) { cfg.Level = func() feature.Level { return feature.Level2 } }, services)
 			p := c.partitions[0]
 			require.NoError(t, p.WaitLeading(t.Context()))
 			call := func(request uint64) (string, machine.Outcome) {

@@ -174,7 +174,7 @@ func TestWaitingForRulesEnds(t *testing.T) {
 func TestEachLeaderProposesTheNewestRules(t *testing.T) {
 	rule := flowcontrol.Rule{Pattern: flowcontrol.Pattern{Scope: "s"}, Limits: flowcontrol.Limits{Concurrency: 7}, Version: 1, ModifiedAt: 5}
 	source := newRuleTable(0)
-	c := newTrio(t, func(c *trio) { c.rules = source })
+	c := newReplicaSet(t, func(c *replicaSet) { c.rules = source })
 	first := c.leader()
 	source.publish(&flowcontrol.Book{Version: 1, Rules: []flowcontrol.Rule{rule}})
 	c.hosts[first].p.AwaitRules(t.Context(), 1)
@@ -195,7 +195,7 @@ func TestEachLeaderProposesTheNewestRules(t *testing.T) {
 }
 
 // requireRules waits until every running replica has a rule book.
-func (c *trio) requireRules(want *flowcontrol.Book) {
+func (c *replicaSet) requireRules(want *flowcontrol.Book) {
 	c.t.Helper()
 	for _, p := range c.partitions() {
 		require.Eventually(c.t, func() bool {

@@ -27,7 +27,7 @@ func (s *slowStorage) StoreLogs(logs []*raft.Log) error {
 // slow disk exceeds.
 func TestASoleReplicaKeepsItsLeadershipWhileItsDiskIsSlow(t *testing.T) {
 	var disk *slowStorage
-	c := newTunedCluster(t, 1, func(cfg *Config) {
+	c := newTestNodeWith(t, 1, func(cfg *Config) {
 		disk = &slowStorage{Storage: cfg.Group.Storage}
 		cfg.Group.Storage = disk
 	})

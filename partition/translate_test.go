@@ -38,7 +38,7 @@ func TestSleepDurationsDoNotDependOnPartitionTime(t *testing.T) {
 				Handler("now", restate.NewServiceHandler(func(restate.Context, string) (string, error) { return "", nil }))
 			wrong := new(correctedClock)
 			wrong.off.Store(int64(lead))
-			c := newTunedCluster(t, 2, func(cfg *Config) { cfg.Clock = wrong }, services)
+			c := newTestNodeWith(t, 2, func(cfg *Config) { cfg.Clock = wrong }, services)
 			for _, p := range c.partitions {
 				require.NoError(t, p.WaitLeading(t.Context()))
 			}
@@ -74,7 +74,7 @@ func TestDisplayedTimesAreWallClockTimes(t *testing.T) {
 				Handler("nap", restate.NewServiceHandler(func(ctx restate.Context, _ string) (string, error) { return "", restate.Sleep(ctx, nap) }))
 			wrong := new(correctedClock)
 			wrong.off.Store(int64(lead))
-			c := newTunedCluster(t, 1, func(cfg *Config) { cfg.Clock = wrong }, services)
+			c := newTestNodeWith(t, 1, func(cfg *Config) { cfg.Clock = wrong }, services)
 			p := c.partitions[0]
 			require.NoError(t, p.WaitLeading(t.Context()))
 			wrong.off.Store(0)

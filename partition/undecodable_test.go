@@ -14,7 +14,7 @@ import (
 // An entry that no replica can decode is committed. Every replica rejects it with its name
 // and stays quarantined after a restart; nothing panics and no other group is affected.
 func TestUndecodableEntryQuarantinesThePartition(t *testing.T) {
-	c := newTrio(t, nil)
+	c := newReplicaSet(t, nil)
 	c.hosts[c.leader()].p.group.Propose([]byte{0x08, 0x01, 0xff, 0xff})
 
 	// The last one has no majority from which to learn that the entry is committed.

@@ -16,7 +16,7 @@ import (
 // An invocation that takes long, in a subscription that waits for its end, does not delay a
 // change of the subscription, nor other subscriptions.
 func TestALongInvocationDoesNotDelayAChange(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "a", "1"))
 	w.subscribe("sub_1", "Orders/add", []string{"orders"}, func(s *subscription.Subscription) { s.Ordering = subscription.OrderByPartition })
@@ -33,14 +33,14 @@ func TestALongInvocationDoesNotDelayAChange(t *testing.T) {
 
 // A partition that accepts nothing does not use the memory that other streams need.
 func TestAFullPartitionDoesNotStopOtherStreams(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("large", 1)
 	w.topic("orders", 1)
 	keys := [2]string{}
 	for _, k := range strings.Split("abcdefghijkl", "") {
 		keys[machine.PartitionOf(ids.HashKey(k), 2)] = k
 	}
-	w.shards[0].full = true
+	w.partitions[0].full = true
 	w.subscribe("sub_1", "Orders/add", []string{"large"}, func(s *subscription.Subscription) { s.MaxInFlight = 1000 })
 	h := w.start().leadAll()
 	for i := range int64(200) {
@@ -61,9 +61,9 @@ func TestAFullPartitionDoesNotStopOtherStreams(t *testing.T) {
 	w.produce(record("orders", 0, keys[1], "1"))
 	w.subscribe("sub_2", "Orders/add", []string{"orders"})
 	w.eventually("the other stream is read", func() bool { return w.createdCount() == 1 })
-	w.shards[0].mu.Lock()
-	w.shards[0].full = false
-	w.shards[0].mu.Unlock()
+	w.partitions[0].mu.Lock()
+	w.partitions[0].full = false
+	w.partitions[0].mu.Unlock()
 	w.eventually("all are stored", func() bool { return w.createdCount() == 201 })
 	w.eventually("the memory is free", func() bool {
 		h.engine.memory.mu.Lock()
@@ -76,7 +76,7 @@ func TestAFullPartitionDoesNotStopOtherStreams(t *testing.T) {
 // their shares exceed the memory.
 func TestManyFullStreamsDoNotStopOthers(t *testing.T) {
 	const streams = 300
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("large", streams)
 	w.topic("orders", 1)
 	keys := [2]string{}
@@ -88,23 +88,23 @@ func TestManyFullStreamsDoNotStopOthers(t *testing.T) {
 		records = append(records, record("large", p, keys[0], strings.Repeat("x", 40<<10)))
 	}
 	w.produce(records...)
-	w.shards[0].full = true
+	w.partitions[0].full = true
 	w.subscribe("sub_1", "Orders/add", []string{"large"})
 	h := w.start().leadAll()
 	w.eventually("the memory is full", func() bool { return h.engine.memory.full() })
 	w.produce(record("orders", 0, keys[1], "1"))
 	w.subscribe("sub_2", "Orders/add", []string{"orders"})
 	w.eventually("the other stream is read", func() bool { return w.createdCount() == 1 })
-	w.shards[0].mu.Lock()
-	w.shards[0].full = false
-	w.shards[0].mu.Unlock()
+	w.partitions[0].mu.Lock()
+	w.partitions[0].full = false
+	w.partitions[0].mu.Unlock()
 	w.eventually("all are stored", func() bool { return w.createdCount() == streams+1 })
 }
 
 // A record is not written to a topic that the subscription reads, where it would be unusable
 // again.
 func TestADeadLetterTopicThatMatchesThePattern(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	w.topic("orders.dlq", 1)
 	w.topic("orders.dlq.dlq", 1)
@@ -124,7 +124,7 @@ func TestADeadLetterTopicThatMatchesThePattern(t *testing.T) {
 
 // A large record that blocks its topic partition is read again for operators.
 func TestALargeBlockedRecordIsNotHeld(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	value := strings.Repeat("x", 100<<10)
 	w.produce(record("orders", 0, "", value))
@@ -192,7 +192,7 @@ func TestALongTraceContextIsIgnored(t *testing.T) {
 // other.
 func TestStreamsThatAwaitLongInvocationsDoNotStopOthers(t *testing.T) {
 	const streams = 300
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("large", streams)
 	w.topic("orders", 1)
 	var records []*kgo.Record
@@ -268,11 +268,11 @@ func (f *lockedFetcher) PauseFetchPartitions(map[string][]int32) map[string][]in
 func (f *lockedFetcher) ResumeFetchPartitions(map[string][]int32) { f.set(false) }
 
 func TestAStreamPausesAndContinuesUnderItsLock(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	w.subscribe("sub_1", "Greeter/greet", nil, func(s *subscription.Subscription) { s.Pattern, s.Tombstones = "none", subscription.SkipTombstones })
 	h := w.start().leadAll()
 	w.eventually("there is a reader", func() bool { return h.engine.reader("sub_1") != nil })
-	s := newStream(h.engine.reader("sub_1"), &owner{positions: &shardOwner{s: w.shards[0], epoch: 1}}, topicPartition{"orders", 0}, [16]byte{}, 0)
+	s := newStream(h.engine.reader("sub_1"), &owner{positions: &testOwner{s: w.partitions[0], epoch: 1}}, topicPartition{"orders", 0}, [16]byte{}, 0)
 	f := &lockedFetcher{t: t, s: s}
 	s.client, s.fetched.active = f, true
 	var batch kgo.FetchPartition
@@ -288,7 +288,7 @@ func TestAStreamPausesAndContinuesUnderItsLock(t *testing.T) {
 // What was polled before a session ended and arrives after the next one has begun is not taken for the
 // continuation of that: the records in between, which were discarded, would be lost.
 func TestRecordsOfAnEarlierSessionAreIgnored(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	w.topic("orders", 1)
 	w.subscribe("sub_1", "Greeter/greet", []string{"orders"})
 	h := w.start().leadAll()

@@ -20,7 +20,7 @@ type network struct {
 }
 
 // dial connects to a broker.
-func (w *world) dial(ctx context.Context, kind, address string) (net.Conn, error) {
+func (w *testCluster) dial(ctx context.Context, kind, address string) (net.Conn, error) {
 	w.mu.Lock()
 	down := w.network.down[address]
 	w.mu.Unlock()
@@ -37,7 +37,7 @@ func (w *world) dial(ctx context.Context, kind, address string) (net.Conn, error
 }
 
 // reach makes a broker reachable or not, for the server only.
-func (w *world) reach(node int, reachable bool) {
+func (w *testCluster) reach(node int, reachable bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	address := w.kafka.ListenAddrs()[node]
@@ -49,7 +49,7 @@ func (w *world) reach(node int, reachable bool) {
 }
 
 // spread creates a topic of which each broker leads one partition, and a subscription.
-func (w *world) spread(topic string) {
+func (w *testCluster) spread(topic string) {
 	w.topic(topic, 3)
 	for p := range int32(3) {
 		require.NoError(w.t, w.kafka.MoveTopicPartition(topic, p, p))
@@ -60,7 +60,7 @@ func (w *world) spread(topic string) {
 // While a broker cannot be reached, the topic partitions of the others are read, also by a node that
 // begins to read them.
 func TestABrokerThatCannotBeReachedStopsOnlyItsTopicPartitions(t *testing.T) {
-	w := newWorld(t, 4)
+	w := newTestCluster(t, 4)
 	w.spread("orders")
 	first, second := w.start().leadAll(), w.start()
 	want := map[int32][]int64{}
@@ -74,7 +74,7 @@ func TestABrokerThatCannotBeReachedStopsOnlyItsTopicPartitions(t *testing.T) {
 	w.eventually("the positions are stored", func() bool { return first.status("orders", 2).Position == 1 })
 
 	w.reach(2, false)
-	for id := range w.shards {
+	for id := range w.partitions {
 		first.resign(uint32(id))
 	}
 	second.leadAll()
@@ -94,7 +94,7 @@ func TestABrokerThatCannotBeReachedStopsOnlyItsTopicPartitions(t *testing.T) {
 // A topic partition whose broker can no longer be reached is in error, although nothing is known to
 // be late.
 func TestATopicPartitionLosesItsBroker(t *testing.T) {
-	w := newWorld(t, 4)
+	w := newTestCluster(t, 4)
 	w.spread("orders")
 	h := w.start().leadAll()
 	running := func() bool {
@@ -122,7 +122,7 @@ func TestATopicPartitionLosesItsBroker(t *testing.T) {
 // A topic partition whose broker can no longer be reached is in error, also if no broker responds to
 // requests for the topics.
 func TestATopicPartitionLosesItsBrokerWhileTopicsAreUnknown(t *testing.T) {
-	w := newWorld(t, 4)
+	w := newTestCluster(t, 4)
 	w.spread("orders")
 	h := w.start().leadAll()
 	state := func(p int32, state subscription.State) func() bool {

@@ -24,7 +24,7 @@ import (
 // With ordering by partition, a record is passed on when the previous invocation has ended, also
 // by the next leader.
 func TestOneRecordOfATopicPartitionAtATime(t *testing.T) {
-	w := newWorld(t, 3)
+	w := newTestCluster(t, 3)
 	w.topic("orders", 1)
 	for range 3 {
 		w.produce(record("orders", 0, "", "1"))
@@ -33,7 +33,7 @@ func TestOneRecordOfATopicPartitionAtATime(t *testing.T) {
 	first := w.start().leadAll()
 	w.eventually("the first is handed over", func() bool { return w.createdCount() == 1 && first.status("orders", 0).InFlight == 1 })
 	require.Zero(t, first.status("orders", 0).Position)
-	for id := range w.shards {
+	for id := range w.partitions {
 		first.resign(uint32(id))
 	}
 	second := w.start().leadAll()
@@ -49,7 +49,7 @@ func TestOneRecordOfATopicPartitionAtATime(t *testing.T) {
 // While the broker does not respond the subscription is in error, and it is read once the
 // broker responds.
 func TestAnUnreachableBroker(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "", "1"))
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -69,7 +69,7 @@ func TestAnUnreachableBroker(t *testing.T) {
 }
 
 func TestAMissingTopicAndAMissingCluster(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.subscribe("sub_1", "Greeter/greet", []string{"orders"})
 	w.subscribe("sub_2", "Greeter/greet", []string{"orders"}, func(s *subscription.Subscription) { s.Cluster = "other" })
 	h := w.start().leadAll()
@@ -98,7 +98,7 @@ func certificate(t *testing.T) (cert tls.Certificate, authority string) {
 
 func TestEncryptionAndCredentials(t *testing.T) {
 	cert, authority := certificate(t)
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "user", "secret"), kfake.Superuser("PLAIN", "user", "secret"),
 		kfake.TLS(&tls.Config{Certificates: []tls.Certificate{cert}}))
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"platform/internal/subscription"
 )
 
-func (w *world) keepDeadLetters(sub, sink, topic string) {
+func (w *testCluster) keepDeadLetters(sub, sink, topic string) {
 	w.subscribe(sub, sink, []string{topic}, func(s *subscription.Subscription) { s.OnError = subscription.DeadLetters })
 }
 
@@ -24,7 +24,7 @@ func (h *host) deadLetters(id string) []subscription.DeadLetter {
 
 // Records that cannot be delivered are kept without a topic, until they are retried or dropped.
 func TestDeadLettersAreKept(t *testing.T) {
-	w := newWorld(t, 3)
+	w := newTestCluster(t, 3)
 	w.topic("orders", 2)
 	bad := record("orders", 0, "", "2")
 	bad.Headers = []kgo.RecordHeader{{Key: "color", Value: []byte("red")}}
@@ -68,7 +68,7 @@ func TestDeadLettersAreKept(t *testing.T) {
 
 // A dead letter that was delivered before its deletion failed is not delivered again.
 func TestADeadLetterIsDeliveredOnce(t *testing.T) {
-	w := newWorld(t, 3)
+	w := newTestCluster(t, 3)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "", "1"))
 	w.keepDeadLetters("sub_1", "Orders/add", "orders")
@@ -87,7 +87,7 @@ func TestADeadLetterIsDeliveredOnce(t *testing.T) {
 
 // When there is no room, the topic partition blocks until there is.
 func TestDeadLettersAreBounded(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	w.topic("orders", 1)
 	for i := range subscription.MaxDeadLetters + 2 {
 		w.produce(record("orders", 0, "", fmt.Sprint(i)))
@@ -115,14 +115,14 @@ func TestDeadLettersAreBounded(t *testing.T) {
 }
 
 // largeTopic creates a topic that accepts large records.
-func (w *world) largeTopic(name string) {
+func (w *testCluster) largeTopic(name string) {
 	require.NoError(w.t, w.kafka.CreateTopic(name, 1, map[string]string{"max.message.bytes": strconv.Itoa(16 << 20)}))
 }
 
 // A dead-letter topic gets each record that it accepts, also one that is larger than the usual
 // limit of clients.
 func TestALargeRecordIsDeadLettered(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.largeTopic("orders")
 	w.largeTopic("orders.dlq")
 	value := strings.Repeat("x", 3<<20)
@@ -144,7 +144,7 @@ func TestALargeRecordIsDeadLettered(t *testing.T) {
 // A record that the dead-letter topic does not accept blocks its topic partition, so that it can be
 // skipped.
 func TestARecordThatIsTooLargeForTheDeadLetterTopic(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.largeTopic("orders")
 	w.topic("orders.dlq", 1)
 	value := make([]byte, 2<<20)
@@ -163,7 +163,7 @@ func TestARecordThatIsTooLargeForTheDeadLetterTopic(t *testing.T) {
 }
 
 // produceLarge writes records that are larger than the usual limit of clients.
-func (w *world) produceLarge(records ...*kgo.Record) {
+func (w *testCluster) produceLarge(records ...*kgo.Record) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(16<<20))
 	require.NoError(w.t, err)
 	defer client.Close()
@@ -173,7 +173,7 @@ func (w *world) produceLarge(records ...*kgo.Record) {
 // A retry of a dead letter that was delivered already has no effect, even if the
 // position was changed in between.
 func TestADeadLetterIsDeliveredOnceAcrossASeek(t *testing.T) {
-	w := newWorld(t, 3)
+	w := newTestCluster(t, 3)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "", "1"))
 	w.keepDeadLetters("sub_1", "Orders/add", "orders")

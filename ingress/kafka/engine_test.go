@@ -14,7 +14,7 @@ import (
 )
 
 func TestRecordsBecomeInvocations(t *testing.T) {
-	w := newWorld(t, 4)
+	w := newTestCluster(t, 4)
 	w.topic("orders", 3)
 	want := map[int32][]int64{}
 	for i := range 300 {
@@ -32,7 +32,7 @@ func TestRecordsBecomeInvocations(t *testing.T) {
 }
 
 func TestHeadersOfRecords(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	w.topic("orders", 1)
 	r := record("orders", 0, "k/ü", "body")
 	r.Headers = []kgo.RecordHeader{
@@ -67,7 +67,7 @@ func TestHeadersOfRecords(t *testing.T) {
 
 // One record that cannot be delivered blocks its topic partition only.
 func TestAnUnusableRecordBlocksItsTopicPartition(t *testing.T) {
-	w := newWorld(t, 3)
+	w := newTestCluster(t, 3)
 	w.topic("orders", 2)
 	w.produce(record("orders", 0, "a", "1"), record("orders", 0, "\xff", "2"), record("orders", 0, "a", "3"))
 	w.produce(record("orders", 1, "a", "1"), record("orders", 1, "b", "2"))
@@ -96,24 +96,24 @@ func TestAnUnusableRecordBlocksItsTopicPartition(t *testing.T) {
 
 // A decision whose storage takes too long is not reported as stored.
 func TestASkipThatIsNotStoredYet(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "\xff", "1"), record("orders", 0, "a", "2"))
 	w.subscribe("sub_1", "Orders/add", []string{"orders"})
 	h := w.start().leadAll()
 	w.eventually("it blocks", func() bool { return h.status("orders", 0).State == subscription.Blocked })
-	w.shards[0].mu.Lock() // nothing can be stored
+	w.partitions[0].mu.Lock() // nothing can be stored
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := h.engine.Skip(ctx, subscription.RecordID{Subscription: "sub_1", Topic: "orders"})
-	w.shards[0].mu.Unlock()
+	w.partitions[0].mu.Unlock()
 	require.ErrorIs(t, err, errUnknownOutcome)
 	w.eventually("it is stored later", func() bool { return w.createdCount() == 1 })
 	require.EqualValues(t, 1, h.status("orders", 0).Skipped)
 }
 
 func TestSkippedAndDeadLetteredRecords(t *testing.T) {
-	w := newWorld(t, 3)
+	w := newTestCluster(t, 3)
 	w.topic("orders", 1)
 	w.topic("orders.dlq", 1)
 	bad := record("orders", 0, "", "2")
@@ -146,7 +146,7 @@ func TestSkippedAndDeadLetteredRecords(t *testing.T) {
 
 // A record whose handler is registered later is delivered then.
 func TestARecordWaitsForItsHandler(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "", "1"))
 	w.subscribe("sub_1", "Late/run", []string{"orders"})
@@ -159,7 +159,7 @@ func TestARecordWaitsForItsHandler(t *testing.T) {
 // When another node leads, it continues reading, and only it reports the topic partition. The old
 // one may still send.
 func TestAnotherNodeContinuesReading(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 2)
 	want := map[int32][]int64{}
 	produce := func() {
@@ -174,7 +174,7 @@ func TestAnotherNodeContinuesReading(t *testing.T) {
 	second.leadAll() // the first node does not know
 	produce()
 	w.eventually("they are stored once", func() bool { return w.createdCount() == 8 })
-	for id := range w.shards {
+	for id := range w.partitions {
 		first.resign(uint32(id))
 	}
 	w.eventually("the first reads nothing", func() bool {
@@ -195,7 +195,7 @@ func TestAnotherNodeContinuesReading(t *testing.T) {
 
 // A topic that is deleted and created again is an error until an operator says where to start.
 func TestARecreatedTopicIsAnError(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "", "1"), record("orders", 0, "", "2"))
 	w.subscribe("sub_1", "Greeter/greet", []string{"orders"})
@@ -215,7 +215,7 @@ func TestARecreatedTopicIsAnError(t *testing.T) {
 
 // On request, a topic that is created again is read from its beginning, each record once.
 func TestARecreatedTopicIsRead(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "", "1"), record("orders", 0, "", "2"))
 	w.subscribe("sub_1", "Greeter/greet", []string{"orders"}, func(s *subscription.Subscription) { s.OnRecreate = subscription.RecreatedFromEarliest })
@@ -232,15 +232,15 @@ func TestARecreatedTopicIsRead(t *testing.T) {
 }
 
 func TestExpiredRecordsAreAnError(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	for range 10 {
 		w.produce(record("orders", 0, "", "1"))
 	}
 	w.subscribe("sub_1", "Greeter/greet", []string{"orders"})
 	h := w.start()
-	for id := range w.shards {
-		w.shards[id].full = true
+	for id := range w.partitions {
+		w.partitions[id].full = true
 	}
 	h.leadAll()
 	w.eventually("the start is resolved", func() bool { subs, _ := w.source.Subscriptions(); return subs[0].Resolved })
@@ -258,7 +258,7 @@ func TestExpiredRecordsAreAnError(t *testing.T) {
 
 // The position of a topic partition whose next record has expired is the stored one.
 func TestThePositionOfExpiredRecords(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "", "1"), record("orders", 0, "", "1"), record("orders", 0, "", "1"))
 	w.subscribe("sub_1", "Greeter/greet", []string{"orders"})
@@ -277,7 +277,7 @@ func TestThePositionOfExpiredRecords(t *testing.T) {
 
 // New partitions of a topic are read from their beginning.
 func TestATopicGrows(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "", "1"))
 	w.subscribe("sub_1", "Greeter/greet", []string{"orders"}, func(s *subscription.Subscription) { s.Start.Kind = subscription.StartLatest })
@@ -293,7 +293,7 @@ func TestATopicGrows(t *testing.T) {
 
 // Without room at the target, fetching pauses: the memory that is used stays bounded.
 func TestBackPressure(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	noise := make([]byte, 10<<10) // it cannot be compressed
 	for i := range noise {
@@ -308,7 +308,7 @@ func TestBackPressure(t *testing.T) {
 		}
 		want[0] = append(want[0], w.produce(batch...)...)
 	}
-	for _, s := range w.shards {
+	for _, s := range w.partitions {
 		s.full = true
 	}
 	w.subscribe("sub_1", "Greeter/greet", []string{"orders"})
@@ -321,7 +321,7 @@ func TestBackPressure(t *testing.T) {
 	used := h.engine.memory.used
 	h.engine.memory.mu.Unlock()
 	require.Less(t, used, int64(16<<20))
-	for _, s := range w.shards {
+	for _, s := range w.partitions {
 		s.mu.Lock()
 		s.full = false
 		s.mu.Unlock()
@@ -337,7 +337,7 @@ func TestBackPressure(t *testing.T) {
 
 // Pausing keeps the position, and deleting removes the subscription.
 func TestPauseResumeDelete(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "", "1"))
 	w.subscribe("sub_1", "Greeter/greet", []string{"orders"})
@@ -372,7 +372,7 @@ func TestPauseResumeDelete(t *testing.T) {
 
 // Records of aborted transactions are left out, and the position moves past them.
 func TestTransactions(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	producer, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.TransactionalID("tx"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	require.NoError(t, err)
@@ -397,7 +397,7 @@ func TestTransactions(t *testing.T) {
 // A change of one subscription does not make the readers of the others ask the brokers again; a change
 // of the owners does.
 func TestReadersAreToldOfChangedOwners(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	w.subscribe("sub_1", "Greeter/greet", []string{"orders"})
 	e := New(Config{Source: w.source, Partitions: w, Dial: w.dial, Log: slog.New(slog.DiscardHandler)})
 	subs, _ := w.source.Subscriptions()
@@ -408,7 +408,7 @@ func TestReadersAreToldOfChangedOwners(t *testing.T) {
 	led := make(chan struct{})
 	go func() {
 		defer close(led)
-		e.lead(ctx, &shardOwner{s: w.shards[0]})
+		e.lead(ctx, &testOwner{s: w.partitions[0]})
 	}()
 	<-e.changed
 	e.reconcile(t.Context(), subs)

@@ -14,7 +14,7 @@ import (
 // their records is delivered once.
 func TestCompressedBatchesDoNotFillTheMemory(t *testing.T) {
 	const batches = 60
-	w := newWorld(t, 2, kfake.NumBrokers(1))
+	w := newTestCluster(t, 2, kfake.NumBrokers(1))
 	w.topic("orders", 2)
 	producer, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(kgo.ZstdCompression()))

@@ -11,7 +11,7 @@ import (
 // Operators can read every record that the broker has, also while the subscription is paused. Offsets without a
 // record fail without waiting.
 func TestRecordsForOperators(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "a", "1"), record("orders", 0, "b", "2"), record("orders", 0, "c", "3"))
 	require.NoError(t, w.kafka.DeleteRecords("orders", 0, 1))

@@ -13,7 +13,7 @@ import (
 // The state is known also of a subscription without topic partitions, and the metrics of a deleted
 // subscription are deleted.
 func TestMetricsOfSubscriptions(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "", "1"))
 	w.metrics = NewMetrics(prometheus.NewRegistry())

@@ -17,7 +17,7 @@ import (
 
 // committed returns the offset that a group has committed for partition 0 of a topic, -1 if there is
 // none.
-func (w *world) committed(group, topic string) int64 {
+func (w *testCluster) committed(group, topic string) int64 {
 	w.t.Helper()
 	offsets, err := kadm.NewClient(w.client).FetchOffsets(w.t.Context(), group)
 	if errors.Is(err, kerr.GroupIDNotFound) {
@@ -32,7 +32,7 @@ func (w *world) committed(group, topic string) int64 {
 
 // A consumer that takes over from a subscription continues where that has stopped.
 func TestAPausedSubscriptionHasCommittedItsPosition(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "a", "1"), record("orders", 0, "b", "2"))
 	w.subscribe("sub_1", "Orders/add", []string{"orders"})
@@ -46,13 +46,13 @@ func TestAPausedSubscriptionHasCommittedItsPosition(t *testing.T) {
 // A leader that ends before it has committed the position that it stored leaves that to the next one,
 // even if there are no more records.
 func TestANewLeaderCommitsThePosition(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "a", "1"), record("orders", 0, "b", "2"))
 	w.subscribe("sub_1", "Orders/add", []string{"orders"})
 	a := w.start().leadAll()
 	w.eventually("the position is stored", func() bool {
-		found, err := (&shardOwner{s: w.shards[0]}).Positions("sub_1")
+		found, err := (&testOwner{s: w.partitions[0]}).Positions("sub_1")
 		return err == nil && len(found) == 1 && found[0].Next == 2
 	})
 	a.resign(0)
@@ -62,7 +62,7 @@ func TestANewLeaderCommitsThePosition(t *testing.T) {
 
 // A node that no longer leads does not commit a position, which could be behind that of its successor.
 func TestAFormerLeaderCommitsNothing(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	w.topic("orders", 1)
 	w.topic("others", 1)
 	w.subscribe("sub_1", "Orders/add", []string{"orders"})
@@ -81,7 +81,7 @@ func TestAFormerLeaderCommitsNothing(t *testing.T) {
 
 // A topic that was deleted does not keep the positions of others from being committed.
 func TestPositionsBesideThoseOfADeletedTopicAreCommitted(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	w.topic("events1", 1)
 	w.topic("events2", 1)
 	w.produce(record("events1", 0, "a", "1"), record("events2", 0, "a", "1"))
@@ -106,7 +106,7 @@ func TestPositionsBesideThoseOfADeletedTopicAreCommitted(t *testing.T) {
 // While the coordinator of the consumer group is unavailable, topic partitions that move to the node are
 // read without delay.
 func TestAPendingCommitDoesNotDelayTopicPartitions(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.commitInterval = 10 * time.Millisecond
 	w.topic("orders", 8)
 	for p := range int32(8) {

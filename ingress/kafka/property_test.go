@@ -23,7 +23,7 @@ var propertyRounds = flag.Int("kafka.rounds", 6, "random histories of TestEveryR
 // record becomes exactly one invocation, in order for its key. Once they have, the topic is created
 // again, loses records before they are read, or the subscription seeks, and so on.
 type history struct {
-	*world
+	*testCluster
 	rand      *rand.Rand
 	hosts     []*host
 	leader    []int // node that leads each partition
@@ -44,9 +44,9 @@ func TestEveryRecordBecomesOneInvocation(t *testing.T) {
 }
 
 func runHistory(t *testing.T, seed uint64) {
-	w := newWorld(t, 4)
+	w := newTestCluster(t, 4)
 	w.lossy = true
-	h := &history{world: w, rand: rand.New(rand.NewPCG(seed, 7)), leader: make([]int, 4), committed: map[int32][]int64{}, want: map[int32][]int64{}, topics: 3, last: 1}
+	h := &history{testCluster: w, rand: rand.New(rand.NewPCG(seed, 7)), leader: make([]int, 4), committed: map[int32][]int64{}, want: map[int32][]int64{}, topics: 3, last: 1}
 	w.topic("orders", h.topics)
 	var err error
 	h.producer, err = kgo.NewClient(kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.TransactionalID("tx"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -55,7 +55,7 @@ func runHistory(t *testing.T, seed uint64) {
 	for range 3 {
 		h.hosts = append(h.hosts, w.start())
 	}
-	for id := range w.shards {
+	for id := range w.partitions {
 		h.hosts[0].lead(uint32(id))
 	}
 	w.subscribe("sub_1", []string{"Orders/add", "Greeter/greet"}[seed%2], []string{"orders"}, func(s *subscription.Subscription) {
@@ -77,7 +77,7 @@ func runHistory(t *testing.T, seed uint64) {
 func (h *history) step() {
 	switch h.rand.IntN(20) {
 	case 0, 1, 2: // another node leads a partition; the old one may learn of it late
-		id := h.rand.IntN(len(h.shards))
+		id := h.rand.IntN(len(h.partitions))
 		old := h.hosts[h.leader[id]]
 		h.leader[id] = h.rand.IntN(len(h.hosts))
 		next := h.hosts[h.leader[id]]
@@ -99,7 +99,7 @@ func (h *history) step() {
 	case 6, 7:
 		h.source.change("sub_1", func(s *subscription.Subscription) { s.MaxInFlight = uint32(1 + h.rand.IntN(100)) })
 	case 8:
-		s := h.shards[h.rand.IntN(len(h.shards))]
+		s := h.partitions[h.rand.IntN(len(h.partitions))]
 		s.mu.Lock()
 		s.full = !s.full
 		s.mu.Unlock()
@@ -159,7 +159,7 @@ func (h *history) produce() {
 // settle removes the faults and waits until everything is stored.
 func (h *history) settle() {
 	h.source.change("sub_1", func(s *subscription.Subscription) { s.Paused = nil })
-	for _, s := range h.shards {
+	for _, s := range h.partitions {
 		s.mu.Lock()
 		s.full = false
 		s.mu.Unlock()
@@ -196,7 +196,7 @@ func (h *history) from(start func(partition int32) int64) {
 			}
 		}
 	}
-	for _, s := range h.shards {
+	for _, s := range h.partitions {
 		s.mu.Lock()
 		s.state.created = nil
 		s.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 
 // The key of a record is the ID of a workflow, which the first record starts.
 func TestRecordsStartWorkflows(t *testing.T) {
-	w := newWorld(t, 3)
+	w := newTestCluster(t, 3)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "ada", "1"), record("orders", 0, "ada", "2"), record("orders", 0, "bob", "3"), record("orders", 0, "", "4"))
 	w.subscribe("sub_1", "Flow/run", []string{"orders"})
@@ -39,7 +39,7 @@ func TestRecordsStartWorkflows(t *testing.T) {
 
 // Shared handlers have keys as well.
 func TestRecordsCallSharedHandlers(t *testing.T) {
-	w := newWorld(t, 3)
+	w := newTestCluster(t, 3)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "ada", "1"), record("orders", 0, "", "2"))
 	w.source.register("Orders/add", "Orders/peek", "Flow/watch")
@@ -58,7 +58,7 @@ func TestRecordsCallSharedHandlers(t *testing.T) {
 }
 
 func TestTombstonesAreSkippedOnRequest(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "a", "1"), &kgo.Record{Topic: "orders", Key: []byte("a")}, &kgo.Record{Topic: "orders"}, record("orders", 0, "a", ""), record("orders", 0, "a", "4"))
 	w.subscribe("sub_1", "Orders/add", []string{"orders"}, func(s *subscription.Subscription) { s.Tombstones = subscription.SkipTombstones })
@@ -101,7 +101,7 @@ func TestScopesAndLimitKeysOfRecords(t *testing.T) {
 
 // Records that are too large, or have a key that is, block their topic partition with the reason.
 func TestRecordsThatAreTooLarge(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.largeTopic("values")
 	w.largeTopic("keys")
 	value := strings.Repeat("x", 1<<20+1)
@@ -131,7 +131,7 @@ func TestRecordsThatAreTooLarge(t *testing.T) {
 
 // Value, key and headers together are limited as well.
 func TestHeadersThatAreTooLarge(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	c := converter{&subscription.Subscription{ID: "sub_1", Options: subscription.Options{AllHeaders: true}}, &Config{Source: w.source, Partitions: w, Defaults: &metadata.Defaults{}, RecordSize: 1 << 20}}
 	rec := record("orders", 0, "a", "1")
 	rec.Headers = []kgo.RecordHeader{{Key: "h", Value: []byte(strings.Repeat("x", limits.Message+1<<20))}}
@@ -161,7 +161,7 @@ func TestErrorsOfBrokers(t *testing.T) {
 func TestRecordsForAPrivateHandlerWait(t *testing.T) {
 	for name, value := range map[string]string{"small": "1", "large": strings.Repeat("x", 2*maxHeld)} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 2)
+			w := newTestCluster(t, 2)
 			w.topic("orders", 1)
 			w.produce(record("orders", 0, "ada", value))
 			public := new(bool)

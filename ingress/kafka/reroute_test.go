@@ -18,8 +18,8 @@ import (
 )
 
 // freeze delays requests, or delivers them twice.
-func (w *world) freeze(frozen bool) {
-	for _, s := range w.shards {
+func (w *testCluster) freeze(frozen bool) {
+	for _, s := range w.partitions {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 	}
@@ -27,8 +27,8 @@ func (w *world) freeze(frozen bool) {
 }
 
 // stuck returns the number of requests that are stuck.
-func (w *world) stuck() (n int) {
-	for _, s := range w.shards {
+func (w *testCluster) stuck() (n int) {
+	for _, s := range w.partitions {
 		s.mu.Lock()
 		n += len(s.earlier)
 		s.mu.Unlock()
@@ -37,8 +37,8 @@ func (w *world) stuck() (n int) {
 }
 
 // thaw delivers the requests that were stuck.
-func (w *world) thaw() {
-	for _, s := range w.shards {
+func (w *testCluster) thaw() {
+	for _, s := range w.partitions {
 		s.mu.Lock()
 		for _, c := range s.earlier {
 			s.apply(s.epoch, c)
@@ -52,7 +52,7 @@ func (w *world) thaw() {
 func TestRequestsOfAnEarlierRoutingArriveLate(t *testing.T) {
 	for _, produced := range []int{0, 40} { // after the edit
 		t.Run(fmt.Sprint(produced), func(t *testing.T) {
-			w := newWorld(t, 3)
+			w := newTestCluster(t, 3)
 			w.topic("orders", 1)
 			want := map[int32][]int64{}
 			produce := func(n int) {
@@ -65,7 +65,7 @@ func TestRequestsOfAnEarlierRoutingArriveLate(t *testing.T) {
 			w.subscribe("sub_1", "Orders/add", []string{"orders"})
 			first := w.start().leadAll()
 			w.eventually("requests are stuck", func() bool { return w.stuck() >= 3 })
-			for id := range w.shards {
+			for id := range w.partitions {
 				first.resign(uint32(id))
 			}
 			w.freeze(false)
@@ -86,27 +86,27 @@ func TestRequestsOfAnEarlierRoutingArriveLate(t *testing.T) {
 // Some records are stored when the sink changes: they are not delivered to the new one, and the
 // others do not need the old handler, which may no longer exist.
 func TestRecordsStoredBeforeTheRoutingChanged(t *testing.T) {
-	w := newWorld(t, 3)
+	w := newTestCluster(t, 3)
 	w.topic("orders", 1)
 	want := map[int32][]int64{}
 	for i := range 60 {
 		want[0] = append(want[0], w.produce(record("orders", 0, fmt.Sprint("k", i%7), "v"))...)
 	}
-	w.shards[1].full = true
+	w.partitions[1].full = true
 	w.subscribe("sub_1", "Orders/add", []string{"orders"}, func(s *subscription.Subscription) { s.OnError = subscription.Skip })
 	first := w.start().leadAll()
 	w.eventually("the other partitions have theirs", func() bool {
 		st := first.status("orders", 0)
 		return st.State == subscription.Throttled && w.createdCount() > 20 && int(st.InFlight)+w.createdCount() == 60
 	})
-	for id := range w.shards {
+	for id := range w.partitions {
 		first.resign(uint32(id))
 	}
 	w.source.register("Greeter/greet")
 	w.source.change("sub_1", func(s *subscription.Subscription) { s.Sink = subscription.Sink{Service: "Greeter", Handler: "greet"} })
-	w.shards[1].mu.Lock()
-	w.shards[1].full = false
-	w.shards[1].mu.Unlock()
+	w.partitions[1].mu.Lock()
+	w.partitions[1].full = false
+	w.partitions[1].mu.Unlock()
 	h := w.start().leadAll()
 	w.eventually("all are stored", func() bool { return w.createdCount() >= 60 && h.status("orders", 0).Position == 60 })
 	w.requireOnce("orders", want)
@@ -120,7 +120,7 @@ func TestRecordsStoredBeforeTheRoutingChanged(t *testing.T) {
 
 // The kind of a handler changes when its service is registered again: the stream continues.
 func TestTheKindOfTheHandlerChanges(t *testing.T) {
-	w := newWorld(t, 3)
+	w := newTestCluster(t, 3)
 	w.topic("orders", 1)
 	want := map[int32][]int64{}
 	produce := func() {
@@ -148,7 +148,7 @@ func TestTheKindOfTheHandlerChanges(t *testing.T) {
 func TestTheIDOfATopicAppears(t *testing.T) {
 	e := New(Config{Log: slog.New(slog.DiscardHandler)})
 	r := newReader(e, subscription.Subscription{ID: "sub_1", Incarnation: 1}, subscription.Cluster{}, true)
-	s := newStream(r, &owner{positions: &shardOwner{s: &shard{}}}, topicPartition{"orders", 0}, [16]byte{1}, 0)
+	s := newStream(r, &owner{positions: &testOwner{s: &testPartition{}}}, topicPartition{"orders", 0}, [16]byte{1}, 0)
 	before := machine.StreamPosition{Stream: machine.Stream{Subscription: "sub_1", Incarnation: 1, Topic: "orders"}, Next: 7, LeaderEpoch: -1}
 	next, _, err := s.resume(&before)
 	require.NoError(t, err)

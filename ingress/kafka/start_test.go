@@ -27,7 +27,7 @@ func TestAStartNeedsTheOffsetsOfAllTopicPartitions(t *testing.T) {
 		"timestamp": {Kind: subscription.StartTimestamp},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 2)
+			w := newTestCluster(t, 2)
 			w.topic("orders", 1)
 			w.produce(record("orders", 0, "a", "1"), record("orders", 0, "a", "2"))
 			var broken atomic.Bool
@@ -80,7 +80,7 @@ func TestAStartNeedsTheOffsetsOfAllTopicPartitions(t *testing.T) {
 
 // Records of a transaction that is committed after the start are visible later, so they are read.
 func TestLatestIncludesOpenTransactions(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "a", "1"))
 	producer, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.TransactionalID("tx"))
@@ -116,7 +116,7 @@ func TestWhereSubscriptionsStart(t *testing.T) {
 		"time, in the future": {subscription.Start{Kind: subscription.StartTimestamp, Timestamp: at.Add(time.Hour)}, map[int32][]int64{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 2)
+			w := newTestCluster(t, 2)
 			w.topic("orders", 2)
 			for p := range int32(2) {
 				for minute := range 4 {
@@ -148,7 +148,7 @@ func TestWhereSubscriptionsStart(t *testing.T) {
 
 // Offsets that do not exist are refused, rather than ignored or taken for lost records.
 func TestOffsetsThatDoNotExist(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 2)
 	for range 5 {
 		w.produce(record("orders", 1, "", "1"))
@@ -189,7 +189,7 @@ func TestTopicsThatDoNotExistYet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, 2)
+			w := newTestCluster(t, 2)
 			w.topic("orders", 1)
 			w.produce(record("orders", 0, "", "before"))
 			topics := []string{"later", "orders"}
@@ -241,7 +241,7 @@ func TestAStartWaitsUntilBrokersHaveElectedLeaders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, 2)
+			w := newTestCluster(t, 2)
 			w.topic("orders", 3)
 			for p := range int32(3) {
 				w.produce(record("orders", p, "", "1"))
@@ -273,7 +273,7 @@ func TestAStartWaitsUntilBrokersHaveElectedLeaders(t *testing.T) {
 }
 
 // refuse makes brokers respond with an error to requests of a kind as long as left is positive.
-func (w *world) refuse(key kmsg.Key, code *kerr.Error, left *atomic.Int64) {
+func (w *testCluster) refuse(key kmsg.Key, code *kerr.Error, left *atomic.Int64) {
 	w.kafka.ControlKey(int16(key), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		w.kafka.KeepControl()
 		resp := req.ResponseKind()
@@ -328,7 +328,7 @@ func (w *world) refuse(key kmsg.Key, code *kerr.Error, left *atomic.Int64) {
 
 // Brokers that cannot be reached are not busy.
 func TestAStartSaysWhyBrokersCannotBeReached(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	for node := range w.kafka.ListenAddrs() {
 		w.reach(node, false)
@@ -348,7 +348,7 @@ func TestAStartSaysWhyBrokersCannotBeReached(t *testing.T) {
 }
 
 // fetchFirst returns the first record of a topic partition.
-func (w *world) fetchFirst(topic string, p int32) *kgo.Record {
+func (w *testCluster) fetchFirst(topic string, p int32) *kgo.Record {
 	client, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {p: kgo.NewOffset().AtStart()}}))
 	require.NoError(w.t, err)
 	defer client.Close()

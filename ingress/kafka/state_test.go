@@ -11,7 +11,7 @@ import (
 
 // The lag of a blocked topic partition is the age of the record that blocks it.
 func TestTheLagOfABlockedRecord(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newTestCluster(t, 1)
 	w.topic("orders", 1)
 	old, late := record("orders", 0, "a", "1"), record("orders", 0, "", "2")
 	old.Timestamp, late.Timestamp = time.Now().Add(-3*time.Hour), time.Now().Add(-time.Hour)

@@ -17,7 +17,7 @@ import (
 
 // Compaction leaves gaps between offsets, which are neither lag nor an error.
 func TestACompactedTopic(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	require.NoError(t, w.kafka.CreateTopic("orders", 1, map[string]string{"cleanup.policy": "compact,delete"}))
 	for i := range 30 { // one batch each
 		w.produce(record("orders", 0, fmt.Sprint("k", i%3), "v"))
@@ -39,7 +39,7 @@ func TestACompactedTopic(t *testing.T) {
 // A topic that is deleted and created again while its subscription is paused is an error once that is
 // resumed.
 func TestATopicIsRecreatedWhilePaused(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "", "1"), record("orders", 0, "", "2"))
 	w.subscribe("sub_1", "Greeter/greet", []string{"orders"})
@@ -61,7 +61,7 @@ func TestATopicIsRecreatedWhilePaused(t *testing.T) {
 // A seek past a blocked record makes it no longer block, until it is
 // read again.
 func TestASeekWhileARecordBlocks(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "a", "1"), record("orders", 0, "", "2"), record("orders", 0, "a", "3"))
 	w.subscribe("sub_1", "Orders/add", []string{"orders"})
@@ -84,7 +84,7 @@ func TestASeekWhileARecordBlocks(t *testing.T) {
 
 // A paused subscription shows where it will continue, even after a seek.
 func TestASeekWhilePaused(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "a", "1"), record("orders", 0, "a", "2"))
 	w.subscribe("sub_1", "Orders/add", []string{"orders"})
@@ -105,7 +105,7 @@ func TestASeekWhilePaused(t *testing.T) {
 
 // A pattern also selects topics that are created later, which are read from their first record.
 func TestAPatternSelectsLaterTopics(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	for _, name := range []string{"orders-eu", "returns"} {
 		w.topic(name, 1)
 		w.produce(record(name, 0, "", "1"))
@@ -127,7 +127,7 @@ func TestAPatternSelectsLaterTopics(t *testing.T) {
 
 // Subscriptions with one group.id do not influence each other: the group only shows positions.
 func TestTwoSubscriptionsOfOneGroup(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 2)
 	for i := range 20 {
 		w.produce(record("orders", int32(i%2), "k", "v"))
@@ -156,7 +156,7 @@ func TestATopicThatMustNotBeRead(t *testing.T) {
 		read.Operation, describe.Operation = kmsg.ACLOperationRead, kmsg.ACLOperationDescribe
 		return []kfake.ACL{read, describe}
 	}
-	w := newWorld(t, 2, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "admin", "secret"), kfake.User("PLAIN", "reader", "secret", allow("orders")...))
+	w := newTestCluster(t, 2, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "admin", "secret"), kfake.User("PLAIN", "reader", "secret", allow("orders")...))
 	producer, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.SASL(plain.Auth{User: "admin", Pass: "secret"}.AsMechanism()))
 	require.NoError(t, err)

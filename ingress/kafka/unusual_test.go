@@ -14,7 +14,7 @@ import (
 // Records with unusual keys, headers and timestamps are delivered to a service; an object refuses
 // those without a valid key, with a reason.
 func TestUnusualRecords(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newTestCluster(t, 2)
 	w.topic("orders", 1)
 	past, future := time.UnixMilli(0), time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 	w.produce(
@@ -58,7 +58,7 @@ func TestUnusualRecords(t *testing.T) {
 // The number of distinct keys does not matter to a stream: nothing is kept per key.
 func TestManyDistinctKeys(t *testing.T) {
 	const count = 30_000
-	w := newWorld(t, 4)
+	w := newTestCluster(t, 4)
 	w.topic("orders", 2)
 	records := make([]*kgo.Record, count)
 	for i := range records {

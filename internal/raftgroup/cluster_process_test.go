@@ -28,8 +28,8 @@ const (
 	clusterClients = 4 // per group
 )
 
-// cluster is three node processes.
-type cluster struct {
+// processCluster is three node processes.
+type processCluster struct {
 	t     *testing.T
 	nodes []*nodeProcess
 	http  *http.Client
@@ -41,8 +41,8 @@ type nodeProcess struct {
 	stdin io.Closer
 }
 
-func newCluster(t *testing.T) *cluster {
-	c := &cluster{t: t, http: &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+func newProcessCluster(t *testing.T) *processCluster {
+	c := &processCluster{t: t, http: &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	dir := t.TempDir()
 	ports := freeAddresses(t, 6)
 	for i := range 3 {
@@ -72,7 +72,7 @@ func freeAddresses(t *testing.T, n int) (out []string) {
 	return out
 }
 
-func (c *cluster) start(i int) {
+func (c *processCluster) start(i int) {
 	n := c.nodes[i]
 	config, err := json.Marshal(n.cfg)
 	require.NoError(c.t, err)
@@ -88,7 +88,7 @@ func (c *cluster) start(i int) {
 }
 
 // kill ends a node with SIGKILL.
-func (c *cluster) kill(i int) {
+func (c *processCluster) kill(i int) {
 	n := c.nodes[i]
 	if n.cmd == nil {
 		return
@@ -98,7 +98,7 @@ func (c *cluster) kill(i int) {
 	n.cmd = nil
 }
 
-func (c *cluster) dump(node, group int, commands bool) (nodeDump, error) {
+func (c *processCluster) dump(node, group int, commands bool) (nodeDump, error) {
 	url := fmt.Sprintf("http://%s/dump/%d", c.nodes[node].cfg.Control, group)
 	if commands {
 		url += "?commands"
@@ -132,7 +132,7 @@ func newHistory() *history {
 
 // client proposes one command after another until ctx ends. A command is tried
 // again only when it was definitely not proposed.
-func (c *cluster) client(ctx context.Context, h *history, group, id int) {
+func (c *processCluster) client(ctx context.Context, h *history, group, id int) {
 	target := id % len(c.nodes)
 	for seq := 0; ctx.Err() == nil; seq++ {
 		command := fmt.Sprintf("g%d c%d s%d", group, id, seq)
@@ -163,7 +163,7 @@ func (h *history) record(group int, command string, ok bool) {
 
 // propose returns the HTTP status, 0 when the connection was refused, and -1 for
 // other errors, whose outcome is unknown.
-func (c *cluster) propose(node, group int, command string) int {
+func (c *processCluster) propose(node, group int, command string) int {
 	url := fmt.Sprintf("http://%s/propose/%d", c.nodes[node].cfg.Control, group)
 	resp, err := c.http.Post(url, "text/plain", bytes.NewReader([]byte(command)))
 	if err != nil {
@@ -179,7 +179,7 @@ func (c *cluster) propose(node, group int, command string) int {
 }
 
 func TestThreeProcessesLoseNothingWhenLeadersAreKilled(t *testing.T) {
-	c := newCluster(t)
+	c := newProcessCluster(t)
 	h := newHistory()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -217,14 +217,14 @@ func TestThreeProcessesLoseNothingWhenLeadersAreKilled(t *testing.T) {
 }
 
 // awaitProgress waits until each group acknowledged 100 commands more.
-func (c *cluster) awaitProgress(h *history) {
+func (c *processCluster) awaitProgress(h *history) {
 	for g := range clusterGroups {
 		want := h.acks[g].Load() + 100
 		require.Eventually(c.t, func() bool { return h.acks[g].Load() >= want }, 60*time.Second, 5*time.Millisecond, "group %d makes no progress", g)
 	}
 }
 
-func (c *cluster) leaderOf(group int) int {
+func (c *processCluster) leaderOf(group int) int {
 	leader := -1
 	require.Eventually(c.t, func() bool {
 		for i := range c.nodes {
@@ -238,7 +238,7 @@ func (c *cluster) leaderOf(group int) int {
 	return leader
 }
 
-func (c *cluster) groupsLedBy(node int) (out []int) {
+func (c *processCluster) groupsLedBy(node int) (out []int) {
 	for g := range clusterGroups {
 		if c.leaderOf(g) == node {
 			out = append(out, g)
@@ -248,7 +248,7 @@ func (c *cluster) groupsLedBy(node int) (out []int) {
 }
 
 // awaitCaughtUp waits until a node applied what others had when it started.
-func (c *cluster) awaitCaughtUp(node int) {
+func (c *processCluster) awaitCaughtUp(node int) {
 	for g := range clusterGroups {
 		d, err := c.dump((node+1)%len(c.nodes), g, false)
 		require.NoError(c.t, err)
@@ -260,7 +260,7 @@ func (c *cluster) awaitCaughtUp(node int) {
 }
 
 // check compares the three replicas with each other and with what clients know.
-func (c *cluster) check(h *history) {
+func (c *processCluster) check(h *history) {
 	t := c.t
 	imports := 0
 	for g := range clusterGroups {

@@ -123,7 +123,7 @@ func TestLargeEntriesAreReadAsTheyAreApplied(t *testing.T) {
 // TestAFollowerCatchesUpWithLargeEntries restarts a follower that misses large entries
 // which the leader reads from its disk.
 func TestAFollowerCatchesUpWithLargeEntries(t *testing.T) {
-	c := newThree(t, 1000)
+	c := newTestCluster(t, 1000)
 	l := c.leader()
 	f := (l + 1) % 3
 	c.stop(f)

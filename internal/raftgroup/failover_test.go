@@ -71,7 +71,7 @@ func TestLeaderWithAHungDiskIsReplaced(t *testing.T) {
 	})
 	defer dog.Close()
 	disks := map[raft.ServerID]*hangingStorage{}
-	c := newThreeWith(t, 1000, func(cfg *Config) {
+	c := newTestClusterWith(t, 1000, func(cfg *Config) {
 		disks[cfg.LocalID] = &hangingStorage{Storage: cfg.Storage}
 		cfg.Storage, cfg.Watchdog = disks[cfg.LocalID], dog
 		patient(cfg)
@@ -100,7 +100,7 @@ func patient(cfg *Config) {
 // Neither survivor has noticed that the leader is dead, but one of them is made to
 // stand. It lacks an entry, so that only the other one can win.
 func TestAVoterThatRejectsAShorterLogStandsImmediately(t *testing.T) {
-	c := newThreeWith(t, 1000, patient)
+	c := newTestClusterWith(t, 1000, patient)
 	c.groups[0].port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	proposeMany(t, c.groups[0], 0, 5)
@@ -119,7 +119,7 @@ func TestAVoterThatRejectsAShorterLogStandsImmediately(t *testing.T) {
 
 // The vote request may be old when it is read, and its sender may lead by now.
 func TestAReplicaThatWasStoppedOrCutOffDoesNotOutbid(t *testing.T) {
-	c := newThreeWith(t, 1000, patient)
+	c := newTestClusterWith(t, 1000, patient)
 	c.groups[0].port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	proposeMany(t, c.groups[0], 0, 5)
@@ -171,7 +171,7 @@ func TestWhetherAProcessRanSteadily(t *testing.T) {
 }
 
 func TestDeadSuccessorDelaysNothing(t *testing.T) {
-	c := newThreeWith(t, 1000, patient)
+	c := newTestClusterWith(t, 1000, patient)
 	c.groups[0].port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	proposeMany(t, c.groups[0], 0, 0)
@@ -200,7 +200,7 @@ func TestComparisonOfLogs(t *testing.T) {
 
 // The leader is connected and says nothing; Raft would notice after up to three minutes.
 func TestASilentLeaderIsReplacedByAgreement(t *testing.T) {
-	c := newThreeWith(t, 1000, func(cfg *Config) {
+	c := newTestClusterWith(t, 1000, func(cfg *Config) {
 		patient(cfg)
 		cfg.Profile.LeaderLeaseTimeout, cfg.Profile.FailoverStep = 500*time.Millisecond, 100*time.Millisecond
 		cfg.Profile.SilenceMargin = 200 * time.Millisecond
@@ -219,7 +219,7 @@ func TestASilentLeaderIsReplacedByAgreement(t *testing.T) {
 
 // A leader that one follower cannot reach continues while the others hear from it.
 func TestALeaderThatOneFollowerCannotReachContinues(t *testing.T) {
-	c := newThreeWith(t, 1000, func(cfg *Config) {
+	c := newTestClusterWith(t, 1000, func(cfg *Config) {
 		cfg.Profile.HeartbeatTimeout, cfg.Profile.ElectionTimeout = 2*time.Second, time.Minute
 		cfg.Profile.SilenceMargin = 200 * time.Millisecond
 	})

@@ -146,7 +146,7 @@ func TestSnapshotCutsTheLogOfASingleMember(t *testing.T) {
 
 func TestSnapshotLeavesTrailingEntriesForFollowers(t *testing.T) {
 	const trailing = 10
-	c := newThree(t, trailing)
+	c := newTestCluster(t, trailing)
 	l := c.leader()
 	proposeMany(t, c.groups[l], 1, 50)
 	require.NoError(t, c.groups[l].Snapshot(t.Context()))
@@ -154,8 +154,8 @@ func TestSnapshotLeavesTrailingEntriesForFollowers(t *testing.T) {
 	require.Equal(t, st.LastIndex-trailing+1, st.FirstIndex)
 }
 
-// three is one group on three nodes of this process.
-type three struct {
+// testCluster is one group on three nodes of this process.
+type testCluster struct {
 	t        *testing.T
 	nodes    [3]*testNode
 	journals [3]*journal
@@ -167,10 +167,12 @@ type three struct {
 	gates    [3]*gates // on the connections that a node has dialed
 }
 
-func newThree(t *testing.T, trailing uint64) *three { return newThreeWith(t, trailing, nil) }
+func newTestCluster(t *testing.T, trailing uint64) *testCluster {
+	return newTestClusterWith(t, trailing, nil)
+}
 
-func newThreeWith(t *testing.T, trailing uint64, change func(*Config)) *three {
-	c := &three{t: t, trailing: trailing, change: change}
+func newTestClusterWith(t *testing.T, trailing uint64, change func(*Config)) *testCluster {
+	c := &testCluster{t: t, trailing: trailing, change: change}
 	for i := range c.nodes {
 		c.gates[i] = newGates()
 		c.dirs[i] = filepath.Join(t.TempDir(), "log")
@@ -189,7 +191,7 @@ func newThreeWith(t *testing.T, trailing uint64, change func(*Config)) *three {
 	return c
 }
 
-func (c *three) open(i int) {
+func (c *testCluster) open(i int) {
 	cfg := c.nodes[i].config(1, c.journals[i], c.voters...)
 	cfg.Profile.TrailingLogs = c.trailing
 	if c.change != nil {
@@ -200,7 +202,7 @@ func (c *three) open(i int) {
 	c.groups[i] = g
 }
 
-func (c *three) stop(i int) {
+func (c *testCluster) stop(i int) {
 	if c.groups[i] == nil {
 		return
 	}
@@ -209,14 +211,14 @@ func (c *three) stop(i int) {
 	c.groups[i] = nil
 }
 
-func (c *three) restart(i int) {
+func (c *testCluster) restart(i int) {
 	c.nodes[i] = startNode(c.t, c.dirs[i], string(c.voters[i].Address), c.gates[i].dialer())
 	c.open(i)
 }
 
 // connect waits until a node has a working stream to another one: a vote that is requested
 // before may be lost, and is not repeated until the election timeout.
-func (c *three) connect(from, to int) {
+func (c *testCluster) connect(from, to int) {
 	c.t.Helper()
 	peers := c.nodes[from].transport.peers
 	require.Eventually(c.t, func() bool {
@@ -225,7 +227,7 @@ func (c *three) connect(from, to int) {
 	}, time.Minute, time.Millisecond)
 }
 
-func (c *three) leader() int {
+func (c *testCluster) leader() int {
 	leader := -1
 	require.Eventually(c.t, func() bool {
 		for i, g := range c.groups {
@@ -239,7 +241,7 @@ func (c *three) leader() int {
 	return leader
 }
 
-func (c *three) awaitSame() {
+func (c *testCluster) awaitSame() {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
 		at := c.journals[0].Applied()
@@ -248,7 +250,7 @@ func (c *three) awaitSame() {
 }
 
 func TestFollowerCatchesUpFromTheLog(t *testing.T) {
-	c := newThree(t, 1000)
+	c := newTestCluster(t, 1000)
 	l := c.leader()
 	f := (l + 1) % 3
 	proposeMany(t, c.groups[l], 1, 10)
@@ -263,7 +265,7 @@ func TestFollowerCatchesUpFromTheLog(t *testing.T) {
 }
 
 func TestFollowerCatchesUpByASnapshot(t *testing.T) {
-	c := newThree(t, 5)
+	c := newTestCluster(t, 5)
 	l := c.leader()
 	f := (l + 1) % 3
 	proposeMany(t, c.groups[l], 1, 10)
@@ -379,7 +381,7 @@ func TestFailedStateMachineStopsTheGroup(t *testing.T) {
 }
 
 func TestLeadRunsWhileLeadingAndEndsBeforeShutdown(t *testing.T) {
-	c := newThree(t, 100)
+	c := newTestCluster(t, 100)
 	l := c.leader()
 	id := c.voters[l].ID
 	c.stop(l)
@@ -410,7 +412,7 @@ func TestLeadRunsWhileLeadingAndEndsBeforeShutdown(t *testing.T) {
 }
 
 func TestLeaderThatCannotDoItsDutiesResigns(t *testing.T) {
-	c := newThree(t, 100)
+	c := newTestCluster(t, 100)
 	l := c.leader()
 	c.stop(l)
 	n := startNode(t, c.dirs[l], string(c.voters[l].Address))
@@ -431,7 +433,7 @@ func TestLeaderThatCannotDoItsDutiesResigns(t *testing.T) {
 }
 
 func TestShutdownTransfersLeadership(t *testing.T) {
-	c := newThreeWith(t, 100, patient)
+	c := newTestClusterWith(t, 100, patient)
 	c.groups[0].port.timeoutNow(time.Minute)
 	l := c.leader()
 	start := time.Now()
@@ -535,7 +537,7 @@ func TestMetadataStorageRunsAGroup(t *testing.T) {
 
 // TestAFormerLeaderSendsNothing: the others would take it for alive.
 func TestAFormerLeaderSendsNothing(t *testing.T) {
-	c := newThree(t, 100)
+	c := newTestCluster(t, 100)
 	l := c.leader()
 	f := (l + 1) % 3
 	term := c.groups[l].Stats().Term

@@ -17,7 +17,7 @@ import (
 func TestDutiesEndBeforeLeadershipIsTransferred(t *testing.T) {
 	asked, ended := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	c := newThreeWith(t, 1000, func(cfg *Config) {
+	c := newTestClusterWith(t, 1000, func(cfg *Config) {
 		patient(cfg)
 		cfg.HandOver = func(context.Context) { once.Do(func() { close(asked); <-ended }) }
 	})
@@ -46,9 +46,9 @@ func TestDutiesEndBeforeLeadershipIsTransferred(t *testing.T) {
 func TestDutiesResumeAfterAFailedHandover(t *testing.T) {
 	const leader, target = 0, 1
 	begun, end := make(chan uint64, 100), make(chan struct{}, 1)
-	var c *three
+	var c *testCluster
 	var once sync.Once
-	c = newThreeWith(t, 1000, func(cfg *Config) {
+	c = newTestClusterWith(t, 1000, func(cfg *Config) {
 		const long = 4 * time.Second
 		cfg.Profile.HeartbeatTimeout, cfg.Profile.ElectionTimeout, cfg.Profile.LeaderLeaseTimeout = long, long, long
 		if cfg.LocalID != cfg.Voters[leader].ID {
@@ -82,7 +82,7 @@ func TestDutiesResumeAfterAFailedHandover(t *testing.T) {
 // own requests are lost. If it started an election, it would depose the leader without being elected.
 func TestATransferToATargetWithoutVotesHasNoEffect(t *testing.T) {
 	const leader, target = 0, 1
-	c := newThreeWith(t, 1000, patient)
+	c := newTestClusterWith(t, 1000, patient)
 	c.groups[leader].port.timeoutNow(time.Minute)
 	require.Equal(t, leader, c.leader())
 	term := c.groups[leader].Stats().Term
@@ -116,9 +116,9 @@ func (s *hungTerm) SetUint64(key []byte, v uint64) error {
 // proposals meanwhile.
 func TestATransferToATargetThatHangsEndsSoon(t *testing.T) {
 	const leader, target = 0, 1
-	var c *three
+	var c *testCluster
 	hung := &hungTerm{end: make(chan struct{})}
-	c = newThreeWith(t, 1000, func(cfg *Config) {
+	c = newTestClusterWith(t, 1000, func(cfg *Config) {
 		patient(cfg)
 		if cfg.LocalID == cfg.Voters[target].ID {
 			hung.Storage = cfg.Storage
@@ -138,7 +138,7 @@ func TestATransferToATargetThatHangsEndsSoon(t *testing.T) {
 // TestAProbeLeavesTheConfigurationUnchanged probes replicas while the group has a nonvoter:
 // Raft shares the memory of its configuration with readers.
 func TestAProbeLeavesTheConfigurationUnchanged(t *testing.T) {
-	f := newFleet(t, 1000)
+	f := newChangingGroup(t, 1000)
 	for _, id := range []raft.ServerID{"a", "b", "c"} {
 		f.start(id, t.TempDir(), "")
 	}

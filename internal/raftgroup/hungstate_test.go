@@ -56,7 +56,7 @@ func testHungLeader(t *testing.T, hang func(t *testing.T, g *Group)) {
 	})
 	defer dog.Close()
 	machines := map[raft.ServerID]*hangingMachine{}
-	c := newThreeWith(t, 1000, func(cfg *Config) {
+	c := newTestClusterWith(t, 1000, func(cfg *Config) {
 		machines[cfg.LocalID] = &hangingMachine{StateMachine: cfg.StateMachine}
 		cfg.StateMachine, cfg.Watchdog = machines[cfg.LocalID], dog
 		patient(cfg)

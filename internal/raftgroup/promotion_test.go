@@ -10,7 +10,7 @@ import (
 )
 
 // crash stops a replica without handing leadership over. What waits at its gates is lost.
-func (c *three) crash(i int) {
+func (c *testCluster) crash(i int) {
 	require.NoError(c.t, c.groups[i].Stop(context.Background()))
 	c.gates[i].sever()
 	c.nodes[i].stop()
@@ -24,8 +24,8 @@ func unhurried(cfg *Config) {
 }
 
 // threeLedBy starts a group whose replica i leads.
-func threeLedBy(t *testing.T, i int) (*three, *Group) {
-	c := newThreeWith(t, 1000, unhurried)
+func threeLedBy(t *testing.T, i int) (*testCluster, *Group) {
+	c := newTestClusterWith(t, 1000, unhurried)
 	c.groups[i].port.timeoutNow(time.Minute)
 	require.Equal(t, i, c.leader())
 	return c, c.groups[i]
@@ -97,7 +97,7 @@ func TestALeaderThatDemotesAndDiesIsReplaced(t *testing.T) {
 // leaderThatLosesAVoter starts a group whose leader has applied a change to a voter that it has
 // sent to no other replica. It returns false if another replica was elected meanwhile: without
 // the leaving one the leader reaches no majority, and its lease ends.
-func leaderThatLosesAVoter(t *testing.T, leader, other, leaving int, change func(*raft.Raft, raft.ServerID) raft.IndexFuture) (*three, bool) {
+func leaderThatLosesAVoter(t *testing.T, leader, other, leaving int, change func(*raft.Raft, raft.ServerID) raft.IndexFuture) (*testCluster, bool) {
 	c, g := threeLedBy(t, leader)
 	propose(t, g, "command 1")
 	c.awaitSame()

@@ -160,7 +160,7 @@ func TestQueueIsBounded(t *testing.T) {
 }
 
 func TestFollowerRefusesDefinitely(t *testing.T) {
-	c := newThree(t, 100)
+	c := newTestCluster(t, 100)
 	f := (c.leader() + 1) % 3
 	p, err := NewProposer[uint64](c.groups[f], ProposerConfig{Seal: sealJournal})
 	require.NoError(t, err)
@@ -220,7 +220,7 @@ func TestWrongNumberOfResultsIsAnUnknownOutcome(t *testing.T) {
 // TestLostLeadershipLeavesTheOutcomeUnknown proposes at a leader that cannot
 // reach any node.
 func TestLostLeadershipLeavesTheOutcomeUnknown(t *testing.T) {
-	c := newThree(t, 100)
+	c := newTestCluster(t, 100)
 	propose := func(l int) error {
 		p, err := NewProposer[uint64](c.groups[l], ProposerConfig{Seal: func(batch [][]byte) ([]byte, error) {
 			for _, v := range c.voters {
@@ -346,7 +346,7 @@ func TestCommandsJoinTheEntryThatFollowsTheOneBeingWritten(t *testing.T) {
 // With followers, what arrives before an entry has its outcome makes up one entry, even when that
 // is in the leader's log already.
 func TestCommandsJoinTheEntryThatFollowsTheOneInFlight(t *testing.T) {
-	c := newThree(t, 100)
+	c := newTestCluster(t, 100)
 	err := joinAfterOutcome(t, c.groups[c.leader()])
 	for errors.Is(err, ErrNotLeader) || errors.Is(err, ErrUnknownOutcome) { // a busy machine deposed it
 		err = joinAfterOutcome(t, c.groups[c.leader()])

@@ -12,7 +12,7 @@ import (
 
 // A replica without a vote cannot know whether the voters have another leader.
 func TestOnlyVotersConfirmALeader(t *testing.T) {
-	c := newThreeWith(t, 1000, patient)
+	c := newTestClusterWith(t, 1000, patient)
 	c.groups[0].port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	term := c.groups[0].Stats().Term
@@ -38,7 +38,7 @@ func TestOnlyVotersConfirmALeader(t *testing.T) {
 // A leader that was cut off, or stopped, finds responses from before it was deposed
 // when it continues. They must not confirm a read that arrived later.
 func TestResponsesToEarlierRequestsDoNotConfirmALeader(t *testing.T) {
-	c := newThreeWith(t, 1000, patient)
+	c := newTestClusterWith(t, 1000, patient)
 	old, next := c.groups[0], c.groups[1]
 	old.port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
@@ -83,7 +83,7 @@ func TestResponsesToEarlierRequestsDoNotConfirmALeader(t *testing.T) {
 // may continue. Its lease ends nevertheless, so that it serves no stale reads.
 func TestALeaderWithAHungDiskLosesItsLease(t *testing.T) {
 	disks := map[raft.ServerID]*hangingStorage{}
-	c := newThreeWith(t, 1000, func(cfg *Config) {
+	c := newTestClusterWith(t, 1000, func(cfg *Config) {
 		disks[cfg.LocalID] = &hangingStorage{Storage: cfg.Storage}
 		cfg.Storage = disks[cfg.LocalID]
 	})

@@ -15,33 +15,33 @@ import (
 	"platform/internal/raftgroup/logstore"
 )
 
-// fleet is one group over nodes that come and go.
-type fleet struct {
+// changingGroup is one group over nodes that come and go.
+type changingGroup struct {
 	t        *testing.T
 	trailing uint64
 	where    sync.Map // raft.ServerID → raft.ServerAddress, what AddressOf says
-	nodes    map[raft.ServerID]*fleetNode
+	nodes    map[raft.ServerID]*changingNode
 }
 
-type fleetNode struct {
+type changingNode struct {
 	*testNode
 	id      raft.ServerID
 	journal *journal
 	group   *Group
 }
 
-func newFleet(t *testing.T, trailing uint64) *fleet {
-	return &fleet{t: t, trailing: trailing, nodes: map[raft.ServerID]*fleetNode{}}
+func newChangingGroup(t *testing.T, trailing uint64) *changingGroup {
+	return &changingGroup{t: t, trailing: trailing, nodes: map[raft.ServerID]*changingNode{}}
 }
 
 // start opens a replica; the first one makes the group, the others wait to be
 // added. A node that was stopped keeps its log and state.
-func (f *fleet) start(id raft.ServerID, dir, address string) *fleetNode {
+func (f *changingGroup) start(id raft.ServerID, dir, address string) *changingNode {
 	f.t.Helper()
 	n := f.nodes[id]
 	first := len(f.nodes) == 0
 	if n == nil {
-		n = &fleetNode{id: id, journal: memJournal(f.t)}
+		n = &changingNode{id: id, journal: memJournal(f.t)}
 		f.nodes[id] = n
 		f.t.Cleanup(func() { f.stop(id) }) // before its state is closed
 	}
@@ -65,7 +65,7 @@ func (f *fleet) start(id raft.ServerID, dir, address string) *fleetNode {
 	return n
 }
 
-func (f *fleet) stop(id raft.ServerID) {
+func (f *changingGroup) stop(id raft.ServerID) {
 	n := f.nodes[id]
 	if n.group == nil {
 		return
@@ -75,9 +75,9 @@ func (f *fleet) stop(id raft.ServerID) {
 	n.group = nil
 }
 
-func (f *fleet) leader() *fleetNode {
+func (f *changingGroup) leader() *changingNode {
 	f.t.Helper()
-	var leader *fleetNode
+	var leader *changingNode
 	require.Eventually(f.t, func() bool {
 		for _, n := range f.nodes {
 			if n.group != nil && n.group.IsLeader() && n.group.Barrier(f.t.Context()) == nil {
@@ -90,7 +90,7 @@ func (f *fleet) leader() *fleetNode {
 	return leader
 }
 
-func (f *fleet) servers(ids ...raft.ServerID) (out []raft.Server) {
+func (f *changingGroup) servers(ids ...raft.ServerID) (out []raft.Server) {
 	for _, id := range ids {
 		out = append(out, raft.Server{ID: id, Address: f.nodes[id].address()})
 	}
@@ -98,7 +98,7 @@ func (f *fleet) servers(ids ...raft.ServerID) (out []raft.Server) {
 }
 
 // reconcile runs Reconcile on the current leader until the members are the desired ones.
-func (f *fleet) reconcile(desired []raft.Server) {
+func (f *changingGroup) reconcile(desired []raft.Server) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), 30*time.Second)
 	defer cancel()
@@ -114,7 +114,7 @@ func (f *fleet) reconcile(desired []raft.Server) {
 	}
 }
 
-func (f *fleet) awaitCommands(id raft.ServerID, n int) {
+func (f *changingGroup) awaitCommands(id raft.ServerID, n int) {
 	f.t.Helper()
 	j := f.nodes[id].journal
 	require.Eventually(f.t, func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.count >= uint64(n) }, time.Minute, time.Millisecond)
@@ -122,7 +122,7 @@ func (f *fleet) awaitCommands(id raft.ServerID, n int) {
 }
 
 func TestGroupGrowsMovesAndShrinks(t *testing.T) {
-	f := newFleet(t, 10)
+	f := newChangingGroup(t, 10)
 	for _, id := range []raft.ServerID{"a", "b", "c", "d"} {
 		f.start(id, t.TempDir(), "")
 	}
@@ -160,7 +160,7 @@ func TestGroupGrowsMovesAndShrinks(t *testing.T) {
 }
 
 // destroyGroup removes what a stopped node's log has of the group.
-func destroyGroup(f *fleet, id raft.ServerID) error {
+func destroyGroup(f *changingGroup, id raft.ServerID) error {
 	db, err := logstore.Open(f.nodes[id].dir, logstore.Options{Logger: testLogger(f.t)})
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func destroyGroup(f *fleet, id raft.ServerID) error {
 }
 
 func TestReconcileWaitsForAReplicaUntilTheTimeout(t *testing.T) {
-	f := newFleet(t, 1000)
+	f := newChangingGroup(t, 1000)
 	a := f.start("a", t.TempDir(), "")
 	f.start("b", t.TempDir(), "")
 	proposeMany(t, f.leader().group, 1, 10)
@@ -197,7 +197,7 @@ func TestReconcileWaitsForAReplicaUntilTheTimeout(t *testing.T) {
 }
 
 func TestReconcileIsForTheLeader(t *testing.T) {
-	f := newFleet(t, 1000)
+	f := newChangingGroup(t, 1000)
 	f.start("a", t.TempDir(), "")
 	b := f.start("b", t.TempDir(), "")
 	require.ErrorIs(t, b.group.Reconcile(t.Context(), f.servers("a", "b")), ErrNotLeader)
@@ -209,7 +209,7 @@ func TestReconcileIsForTheLeader(t *testing.T) {
 // TestMembersReturnAtOtherAddresses restarts all members elsewhere, so that
 // the addresses in their configurations lead nowhere.
 func TestMembersReturnAtOtherAddresses(t *testing.T) {
-	f := newFleet(t, 1000)
+	f := newChangingGroup(t, 1000)
 	ids := []raft.ServerID{"a", "b", "c"}
 	dirs := map[raft.ServerID]string{}
 	for _, id := range ids {
@@ -239,7 +239,7 @@ func TestMembersReturnAtOtherAddresses(t *testing.T) {
 // TestAWipedNodeIsAnotherReplica loses one node's disk. What returns at its
 // address must not be mistaken for the replica that voted and acknowledged.
 func TestAWipedNodeIsAnotherReplica(t *testing.T) {
-	f := newFleet(t, 1000)
+	f := newChangingGroup(t, 1000)
 	for _, id := range []raft.ServerID{"a", "b", "c1"} {
 		f.start(id, t.TempDir(), "")
 	}
@@ -293,7 +293,7 @@ func TestRemovalOfDataIsFinishedAfterACrash(t *testing.T) {
 // TestAClosedReplicaIsNotLive stops a replica whose node continues: the leader must not count
 // on it until the heartbeat timeout, since its data may be removed.
 func TestAClosedReplicaIsNotLive(t *testing.T) {
-	f := newFleet(t, 1000)
+	f := newChangingGroup(t, 1000)
 	for _, id := range []raft.ServerID{"a", "b"} {
 		f.start(id, t.TempDir(), "")
 	}
@@ -312,7 +312,7 @@ func TestAClosedReplicaIsNotLive(t *testing.T) {
 // TestAppendsWaitForAPeerThatIsDown checks that Raft's delay after failed appends does not grow
 // while a peer is down: it would have to wait that long when it returns.
 func TestAppendsWaitForAPeerThatIsDown(t *testing.T) {
-	f := newFleet(t, 1000)
+	f := newChangingGroup(t, 1000)
 	for _, id := range []raft.ServerID{"a", "b", "c"} {
 		f.start(id, t.TempDir(), "")
 	}
@@ -341,7 +341,7 @@ func TestAppendsWaitForAPeerThatIsDown(t *testing.T) {
 // TestAppendsWaitForAReplicaThatIsClosed does the same for a replica whose node is up, as while
 // it starts.
 func TestAppendsWaitForAReplicaThatIsClosed(t *testing.T) {
-	f := newFleet(t, 1000)
+	f := newChangingGroup(t, 1000)
 	for _, id := range []raft.ServerID{"a", "b", "c"} {
 		f.start(id, t.TempDir(), "")
 	}
@@ -371,7 +371,7 @@ func TestAppendsWaitForAReplicaThatIsClosed(t *testing.T) {
 // TestSnapshotsWaitForAPeerThatIsDown does the same for a failed snapshot, which also must not
 // retain the exported state meanwhile.
 func TestSnapshotsWaitForAPeerThatIsDown(t *testing.T) {
-	f := newFleet(t, 1000)
+	f := newChangingGroup(t, 1000)
 	for _, id := range []raft.ServerID{"a", "b", "c"} {
 		f.start(id, t.TempDir(), "")
 	}
@@ -424,7 +424,7 @@ func (b *busyImports) Import() (Importer, error) {
 func TestRejectedSnapshotsAreSentAgain(t *testing.T) {
 	var accepts atomic.Bool
 	var rejected atomic.Int32
-	c := newThreeWith(t, 10, func(cfg *Config) {
+	c := newTestClusterWith(t, 10, func(cfg *Config) {
 		cfg.StateMachine = &busyImports{journal: cfg.StateMachine.(*journal), accepts: &accepts, rejected: &rejected}
 	})
 	l := c.leader()

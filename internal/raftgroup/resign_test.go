@@ -12,7 +12,7 @@ import (
 )
 
 // awaitOther waits until another replica than old leads, and says how long that took.
-func (c *three) awaitOther(old int) {
+func (c *testCluster) awaitOther(old int) {
 	c.t.Helper()
 	begin := time.Now()
 	require.Eventually(c.t, func() bool {
@@ -24,7 +24,7 @@ func (c *three) awaitOther(old int) {
 // The timeouts are much longer than the test, so peers cannot detect by themselves that a
 // replica has failed while its process is running.
 func TestAQuarantinedLeaderTransfersLeadership(t *testing.T) {
-	c := newThreeWith(t, 1000, patient)
+	c := newTestClusterWith(t, 1000, patient)
 	c.groups[0].port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	proposeMany(t, c.groups[0], 1, 3)
@@ -39,7 +39,7 @@ func TestAQuarantinedLeaderTransfersLeadership(t *testing.T) {
 // transfer does not end.
 func TestALeaderWithADamagedEntryTransfersLeadership(t *testing.T) {
 	disks := map[raft.ServerID]*damagedStorage{}
-	c := newThreeWith(t, 1000, func(cfg *Config) {
+	c := newTestClusterWith(t, 1000, func(cfg *Config) {
 		disks[cfg.LocalID] = &damagedStorage{Storage: cfg.Storage}
 		cfg.Storage, cfg.Profile.LogCacheBytes = disks[cfg.LocalID], 1
 		patient(cfg)
@@ -66,7 +66,7 @@ func TestALeaderWithADamagedEntryTransfersLeadership(t *testing.T) {
 func TestALeaderThatWaitsForItsDiskTransfersLeadership(t *testing.T) {
 	disks := map[raft.ServerID]*hangingStorage{}
 	ended := make(chan struct{}, 100)
-	c := newThreeWith(t, 1000, func(cfg *Config) {
+	c := newTestClusterWith(t, 1000, func(cfg *Config) {
 		disks[cfg.LocalID] = &hangingStorage{Storage: cfg.Storage}
 		cfg.Storage = disks[cfg.LocalID]
 		cfg.HandOver = func(context.Context) { ended <- struct{}{} }
@@ -90,7 +90,7 @@ func TestALeaderThatWaitsForItsDiskTransfersLeadership(t *testing.T) {
 
 // A successor that responds late is probed again: the leader serves meanwhile.
 func TestATransferToASuccessorThatRespondsLateIsRetried(t *testing.T) {
-	c := newThreeWith(t, 1000, patient)
+	c := newTestClusterWith(t, 1000, patient)
 	g := c.groups[0]
 	g.port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
@@ -107,7 +107,7 @@ func TestATransferToASuccessorThatRespondsLateIsRetried(t *testing.T) {
 // TestAStopDoesNotWaitForAnUnreachableSuccessor holds up all that the others send to the
 // leader, so that it never learns of the next leader.
 func TestAStopDoesNotWaitForAnUnreachableSuccessor(t *testing.T) {
-	c := newThreeWith(t, 1000, patient)
+	c := newTestClusterWith(t, 1000, patient)
 	g := c.groups[0]
 	g.port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())

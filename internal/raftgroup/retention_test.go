@@ -46,9 +46,9 @@ func (v *gatedView) Each(ctx context.Context, emit func(key, value []byte) error
 
 // lateFollower has a follower that needs a snapshot, which the leader has begun to
 // export and does not get on with. It returns the leader's gate, and both numbers.
-func lateFollower(t *testing.T, change func(*Config)) (c *three, gate *gatedExports, leader, follower int) {
+func lateFollower(t *testing.T, change func(*Config)) (c *testCluster, gate *gatedExports, leader, follower int) {
 	gates := map[StateMachine]*gatedExports{}
-	c = newThreeWith(t, 10, func(cfg *Config) {
+	c = newTestClusterWith(t, 10, func(cfg *Config) {
 		gate := gateExports(cfg.StateMachine.(*journal))
 		gates[cfg.StateMachine] = gate
 		cfg.StateMachine = gate

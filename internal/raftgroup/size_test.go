@@ -29,7 +29,7 @@ func TestCommandAboveTheLimitIsRefusedPermanently(t *testing.T) {
 // An old entry of almost 64 MiB, which the first release could write and not send, still
 // reaches the followers.
 func TestLargestEntryReachesEveryFollower(t *testing.T) {
-	c := newThreeWith(t, 1024, func(cfg *Config) { cfg.Profile = Safe() }) // storing it takes longer than tests wait for a leader
+	c := newTestClusterWith(t, 1024, func(cfg *Config) { cfg.Profile = Safe() }) // storing it takes longer than tests wait for a leader
 	entry, err := sealJournal([][]byte{make([]byte, limits.Entry-64)})
 	require.NoError(t, err)
 	// Storing it may take a slow machine so long that the leader changes; then the entry is

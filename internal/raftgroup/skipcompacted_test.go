@@ -15,7 +15,7 @@ import (
 // TestAppendsOfCompactedEntriesAreAccepted repeats appends whose response was lost, after the
 // follower has compacted the entries that precede them, or the entries themselves.
 func TestAppendsOfCompactedEntriesAreAccepted(t *testing.T) {
-	c := newThree(t, 3)
+	c := newTestCluster(t, 3)
 	l := c.leader()
 	f := (l + 1) % 3
 	proposeMany(t, c.groups[l], 1, 20)

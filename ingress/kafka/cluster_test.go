@@ -32,18 +32,18 @@ import (
 	"platform/proto/service"
 )
 
-// world is a cluster of the server, whose partitions are real state machines, beside a fake
+// testCluster is a cluster of the server, whose partitions are real state machines, beside a fake
 // Kafka cluster.
-type world struct {
+type testCluster struct {
 	commitInterval time.Duration // of engines; 0: the default
 
-	t      *testing.T
-	kafka  *kfake.Cluster
-	client *kgo.Client
-	source *source
-	shards []*shard
-	lossy  bool // requests and responses are lost and repeated
-	frozen bool // requests with records are only noted in shard.earlier
+	t          *testing.T
+	kafka      *kfake.Cluster
+	client     *kgo.Client
+	source     *source
+	partitions []*testPartition
+	lossy      bool // requests and responses are lost and repeated
+	frozen     bool // requests with records are only noted in testPartition.earlier
 
 	mu      sync.Mutex // covers the fields below
 	rand    *rand.Rand
@@ -52,9 +52,9 @@ type world struct {
 	metrics *Metrics
 }
 
-// shard is a partition of the server.
-type shard struct {
-	w       *world
+// testPartition is a partition of the server.
+type testPartition struct {
+	w       *testCluster
 	id      uint32
 	mu      sync.Mutex // covers the fields below
 	machine *machine.Machine
@@ -108,7 +108,7 @@ func (s *recordingState) AppendEntry(id ids.Invocation, index uint32, e journal.
 	s.State.AppendEntry(id, index, e)
 }
 
-func newWorld(t *testing.T, partitions uint32, opts ...kfake.Opt) *world {
+func newTestCluster(t *testing.T, partitions uint32, opts ...kfake.Opt) *testCluster {
 	t.Helper()
 	fake, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(3)}, opts...)...)
 	require.NoError(t, err)
@@ -116,10 +116,10 @@ func newWorld(t *testing.T, partitions uint32, opts ...kfake.Opt) *world {
 	client, err := kgo.NewClient(kgo.SeedBrokers(fake.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	w := &world{t: t, kafka: fake, client: client, rand: rand.New(rand.NewPCG(1, 2)), ended: map[ids.Invocation]chan struct{}{}, network: network{down: map[string]bool{}, conns: map[string][]net.Conn{}}}
+	w := &testCluster{t: t, kafka: fake, client: client, rand: rand.New(rand.NewPCG(1, 2)), ended: map[ids.Invocation]chan struct{}{}, network: network{down: map[string]bool{}, conns: map[string][]net.Conn{}}}
 	w.source = newSource(fake.ListenAddrs())
 	for id := range partitions {
-		w.shards = append(w.shards, &shard{
+		w.partitions = append(w.partitions, &testPartition{
 			w: w, id: id, machine: machine.New(machine.Shards{Self: id, Count: partitions}),
 			state: recordingState{State: machinetest.New(), targets: map[ids.Invocation]*machine.Invocation{}},
 		})
@@ -127,27 +127,27 @@ func newWorld(t *testing.T, partitions uint32, opts ...kfake.Opt) *world {
 	return w
 }
 
-func (w *world) chance(oneIn int) bool {
+func (w *testCluster) chance(oneIn int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.rand.IntN(oneIn) == 0
 }
 
-func (w *world) pick(n int) int {
+func (w *testCluster) pick(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.rand.IntN(n)
 }
 
 // Count implements Partitions.
-func (w *world) Count() uint32 { return uint32(len(w.shards)) }
+func (w *testCluster) Count() uint32 { return uint32(len(w.partitions)) }
 
 // Ingest implements Partitions, with the faults of a network.
-func (w *world) Ingest(ctx context.Context, id uint32, c *machine.Ingest) (machine.Outcome, error) {
+func (w *testCluster) Ingest(ctx context.Context, id uint32, c *machine.Ingest) (machine.Outcome, error) {
 	if ctx.Err() != nil {
 		return machine.Outcome{}, context.Cause(ctx)
 	}
-	s := w.shards[id]
+	s := w.partitions[id]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w.frozen && len(c.Records) > 0 {
@@ -171,7 +171,7 @@ func (w *world) Ingest(ctx context.Context, id uint32, c *machine.Ingest) (machi
 }
 
 // AwaitEnd implements Partitions: invocations end when the test ends them.
-func (w *world) AwaitEnd(ctx context.Context, id ids.Invocation) error {
+func (w *testCluster) AwaitEnd(ctx context.Context, id ids.Invocation) error {
 	w.mu.Lock()
 	if w.ended[id] == nil {
 		w.ended[id] = make(chan struct{})
@@ -187,7 +187,7 @@ func (w *world) AwaitEnd(ctx context.Context, id ids.Invocation) error {
 }
 
 // end ends an invocation.
-func (w *world) end(id ids.Invocation) {
+func (w *testCluster) end(id ids.Invocation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended[id] == nil {
@@ -197,7 +197,7 @@ func (w *world) end(id ids.Invocation) {
 }
 
 // apply applies a command; s.mu is held.
-func (s *shard) apply(epoch uint64, c machine.Command) machine.Outcome {
+func (s *testPartition) apply(epoch uint64, c machine.Command) machine.Outcome {
 	o, _, err := s.machine.Apply(&s.state, machine.Header{Level: feature.Level4, Epoch: epoch, Time: time.Now().UnixMilli()}, c, nil)
 	if err != nil {
 		panic(err)
@@ -205,21 +205,21 @@ func (s *shard) apply(epoch uint64, c machine.Command) machine.Outcome {
 	return o
 }
 
-// shardOwner is a leadership of a shard.
-type shardOwner struct {
-	s     *shard
+// testOwner is a leadership of a partition.
+type testOwner struct {
+	s     *testPartition
 	epoch uint64
 }
 
-func (o *shardOwner) Partition() uint32 { return o.s.id }
+func (o *testOwner) Partition() uint32 { return o.s.id }
 
-func (o *shardOwner) Position(stream machine.Stream) (*machine.StreamPosition, error) {
+func (o *testOwner) Position(stream machine.Stream) (*machine.StreamPosition, error) {
 	o.s.mu.Lock()
 	defer o.s.mu.Unlock()
 	return o.s.state.Position(stream)
 }
 
-func (o *shardOwner) Positions(id string) (found []*machine.StreamPosition, err error) {
+func (o *testOwner) Positions(id string) (found []*machine.StreamPosition, err error) {
 	o.s.mu.Lock()
 	defer o.s.mu.Unlock()
 	for p := range o.s.state.Positions() {
@@ -230,9 +230,9 @@ func (o *shardOwner) Positions(id string) (found []*machine.StreamPosition, err 
 	return found, nil
 }
 
-func (o *shardOwner) Incarnations() ([]store.Incarnation, error)           { return nil, nil }
-func (o *shardOwner) Forget(context.Context, *machine.ForgetStreams) error { return nil }
-func (o *shardOwner) SetAside(ctx context.Context, c *machine.SetAside) (full bool, err error) {
+func (o *testOwner) Incarnations() ([]store.Incarnation, error)           { return nil, nil }
+func (o *testOwner) Forget(context.Context, *machine.ForgetStreams) error { return nil }
+func (o *testOwner) SetAside(ctx context.Context, c *machine.SetAside) (full bool, err error) {
 	o.s.mu.Lock()
 	defer o.s.mu.Unlock()
 	switch out := o.s.apply(o.epoch, c); out.Code {
@@ -245,32 +245,32 @@ func (o *shardOwner) SetAside(ctx context.Context, c *machine.SetAside) (full bo
 	}
 }
 
-func (o *shardOwner) DropDeadLetters(_ context.Context, c *machine.DropDeadLetters) error {
+func (o *testOwner) DropDeadLetters(_ context.Context, c *machine.DropDeadLetters) error {
 	o.s.mu.Lock()
 	defer o.s.mu.Unlock()
 	o.s.apply(o.epoch, c)
 	return nil
 }
 
-func (o *shardOwner) DeadLetters(id string) (machine.DeadLetters, error) {
+func (o *testOwner) DeadLetters(id string) (machine.DeadLetters, error) {
 	o.s.mu.Lock()
 	defer o.s.mu.Unlock()
 	return o.s.state.DeadLetters(id)
 }
 
-func (o *shardOwner) DeadLetter(id string, letter machine.DeadLetterID) (*machine.DeadLetter, error) {
+func (o *testOwner) DeadLetter(id string, letter machine.DeadLetterID) (*machine.DeadLetter, error) {
 	o.s.mu.Lock()
 	defer o.s.mu.Unlock()
 	return o.s.state.DeadLetter(id, letter)
 }
 
-func (o *shardOwner) DeadLettersAfter(id string, after *machine.DeadLetterID, limit int) ([]*machine.DeadLetter, error) {
+func (o *testOwner) DeadLettersAfter(id string, after *machine.DeadLetterID, limit int) ([]*machine.DeadLetter, error) {
 	o.s.mu.Lock()
 	defer o.s.mu.Unlock()
 	return o.s.state.DeadLettersAfter(id, after, limit), nil
 }
 
-func (o *shardOwner) PutPosition(ctx context.Context, p machine.StreamPosition) error {
+func (o *testOwner) PutPosition(ctx context.Context, p machine.StreamPosition) error {
 	o.s.mu.Lock()
 	defer o.s.mu.Unlock()
 	switch out := o.s.apply(o.epoch, &machine.PutPosition{Position: p}); out.Code {
@@ -284,8 +284,8 @@ func (o *shardOwner) PutPosition(ctx context.Context, p machine.StreamPosition) 
 }
 
 // stored returns the stored position of a topic partition.
-func (w *world) stored(id, topic string, p uint32) (found machine.StreamPosition) {
-	for _, s := range w.shards {
+func (w *testCluster) stored(id, topic string, p uint32) (found machine.StreamPosition) {
+	for _, s := range w.partitions {
 		s.mu.Lock()
 		for at := range s.state.Positions() {
 			if at.Stream.Subscription == id && at.Stream.Topic == topic && at.Stream.Partition == p {
@@ -299,7 +299,7 @@ func (w *world) stored(id, topic string, p uint32) (found machine.StreamPosition
 
 // host is a node: an engine and the partitions that it leads.
 type host struct {
-	w      *world
+	w      *testCluster
 	engine *Engine
 	ctx    context.Context
 	leads  map[uint32]context.CancelFunc
@@ -307,7 +307,7 @@ type host struct {
 }
 
 // start starts a node.
-func (w *world) start() *host {
+func (w *testCluster) start() *host {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	h := &host{w: w, ctx: ctx, leads: map[uint32]context.CancelFunc{}}
 	h.engine = New(Config{
@@ -325,10 +325,10 @@ func (w *world) start() *host {
 // lead makes the node lead a partition. An earlier leader does not learn of it unless the test
 // notifies it.
 func (h *host) lead(id uint32) {
-	s := h.w.shards[id]
+	s := h.w.partitions[id]
 	s.mu.Lock()
 	s.epoch++
-	o := &shardOwner{s, s.epoch}
+	o := &testOwner{s, s.epoch}
 	s.apply(s.epoch, &machine.Lead{Epoch: s.epoch})
 	s.mu.Unlock()
 	ctx, cancel := context.WithCancel(h.ctx)
@@ -337,7 +337,7 @@ func (h *host) lead(id uint32) {
 }
 
 func (h *host) leadAll() *host {
-	for id := range h.w.shards {
+	for id := range h.w.partitions {
 		h.lead(uint32(id))
 	}
 	return h
@@ -352,8 +352,8 @@ func (h *host) resign(id uint32) {
 }
 
 // created returns the invocations of all partitions, those of one partition in order.
-func (w *world) created() (all []created) {
-	for _, s := range w.shards {
+func (w *testCluster) created() (all []created) {
+	for _, s := range w.partitions {
 		s.mu.Lock()
 		all = append(all, s.state.created...)
 		s.mu.Unlock()
@@ -361,10 +361,10 @@ func (w *world) created() (all []created) {
 	return all
 }
 
-func (w *world) createdCount() int { return len(w.created()) }
+func (w *testCluster) createdCount() int { return len(w.created()) }
 
 // produce writes records to a topic partition and returns their offsets.
-func (w *world) produce(records ...*kgo.Record) []int64 {
+func (w *testCluster) produce(records ...*kgo.Record) []int64 {
 	w.t.Helper()
 	results := w.client.ProduceSync(w.t.Context(), records...)
 	require.NoError(w.t, results.FirstErr())
@@ -383,7 +383,7 @@ func record(topic string, partition int32, key, value string) *kgo.Record {
 	return r
 }
 
-func (w *world) eventually(what string, check func() bool) {
+func (w *testCluster) eventually(what string, check func() bool) {
 	w.t.Helper()
 	require.Eventually(w.t, check, 60*time.Second, 5*time.Millisecond, what)
 }
@@ -519,7 +519,7 @@ func (s *source) remove(id string) {
 }
 
 // subscribe adds a subscription that starts at the beginning.
-func (w *world) subscribe(id, sink string, topics []string, more ...func(*subscription.Subscription)) {
+func (w *testCluster) subscribe(id, sink string, topics []string, more ...func(*subscription.Subscription)) {
 	to, err := subscription.ParseSink("service://" + sink)
 	require.NoError(w.t, err)
 	w.source.change(id, func(sub *subscription.Subscription) {
@@ -534,12 +534,12 @@ func (w *world) subscribe(id, sink string, topics []string, more ...func(*subscr
 }
 
 // topic creates a topic.
-func (w *world) topic(name string, partitions int32) {
+func (w *testCluster) topic(name string, partitions int32) {
 	require.NoError(w.t, w.kafka.CreateTopic(name, partitions, nil))
 }
 
 // grow adds partitions to a topic.
-func (w *world) grow(name string, partitions int) {
+func (w *testCluster) grow(name string, partitions int) {
 	w.t.Helper()
 	_, err := kadm.NewClient(w.client).UpdatePartitions(w.t.Context(), partitions, name)
 	require.NoError(w.t, err)
@@ -547,7 +547,7 @@ func (w *world) grow(name string, partitions int) {
 
 // requireOnce checks that exactly these records of a topic became invocations: each once, and
 // in order for each key.
-func (w *world) requireOnce(topic string, want map[int32][]int64) {
+func (w *testCluster) requireOnce(topic string, want map[int32][]int64) {
 	w.t.Helper()
 	got := map[int32][]int64{}
 	lastOfKey := map[string]int64{}

@@ -34,12 +34,12 @@ import (
 	"platform/partition/store"
 )
 
-// trio is one partition with replicas on several hosts of this process, over real
+// replicaSet is one partition with replicas on several hosts of this process, over real
 // connections, logs and tables, with a service that uses the Go SDK.
-type trio struct {
+type replicaSet struct {
 	t        *testing.T
-	services *cluster // the registry of the invokers
-	wires    *wires
+	services *testNode // the registry of the invokers
+	network  *testNetwork
 	profile  raftgroup.Profile
 	rules    RuleSource
 	tune     func(*Config) // nil: no changes
@@ -75,10 +75,10 @@ type host struct {
 	p         *Partition // nil while it is down
 }
 
-// newTrio starts three hosts. tune may change the profile.
-func newTrio(t *testing.T, tune func(*trio), services ...restate.ServiceDefinition) *trio {
+// newReplicaSet starts three hosts. tune may change the profile.
+func newReplicaSet(t *testing.T, tune func(*replicaSet), services ...restate.ServiceDefinition) *replicaSet {
 	t.Helper()
-	c := &trio{t: t, services: &cluster{}, wires: newWires(), profile: raftgroup.Test()}
+	c := &replicaSet{t: t, services: &testNode{}, network: newTestNetwork(), profile: raftgroup.Test()}
 	if tune != nil {
 		tune(c)
 	}
@@ -89,7 +89,7 @@ func newTrio(t *testing.T, tune func(*trio), services ...restate.ServiceDefiniti
 		c.add(name, "", false)
 	}
 	t.Cleanup(func() {
-		c.wires.repair()
+		c.network.repair()
 		for i, h := range c.hosts {
 			c.close(i)
 			if h.hard != nil {
@@ -104,7 +104,7 @@ func newTrio(t *testing.T, tune func(*trio), services ...restate.ServiceDefiniti
 }
 
 // add creates a host, which start starts, at the address of another one or at a new one.
-func (c *trio) add(name, address string, join bool) int {
+func (c *replicaSet) add(name, address string, join bool) int {
 	var listener net.Listener // held until the host starts, so that no other one gets the port
 	if address == "" {
 		var err error
@@ -112,9 +112,9 @@ func (c *trio) add(name, address string, join bool) int {
 		require.NoError(c.t, err)
 		address = listener.Addr().String()
 	}
-	c.wires.mu.Lock()
-	c.wires.names[raft.ServerAddress(address)] = name
-	c.wires.mu.Unlock()
+	c.network.mu.Lock()
+	c.network.names[raft.ServerAddress(address)] = name
+	c.network.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := &host{name: name, address: address, join: join, listener: listener}
@@ -127,7 +127,7 @@ func (c *trio) add(name, address string, join bool) int {
 	return len(c.hosts) - 1
 }
 
-func (c *trio) servers(hosts ...int) (out []raft.Server) {
+func (c *replicaSet) servers(hosts ...int) (out []raft.Server) {
 	for _, i := range hosts {
 		h := c.hosts[i]
 		out = append(out, raft.Server{ID: h.id(), Address: raft.ServerAddress(h.address)})
@@ -143,12 +143,12 @@ func testLog(t *testing.T, host string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), nil)).With("host", host)
 }
 
-func (c *trio) start(i int) {
+func (c *replicaSet) start(i int) {
 	c.t.Helper()
 	require.NoError(c.t, c.tryStart(i))
 }
 
-func (c *trio) tryStart(i int) error {
+func (c *replicaSet) tryStart(i int) error {
 	t, h := c.t, c.hosts[i]
 	log := testLog(t, h.name)
 	logs, tables, err := h.open(t)
@@ -166,7 +166,7 @@ func (c *trio) tryStart(i int) error {
 	h.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
 		ClusterID: "test", NodeID: h.name, Address: raft.ServerAddress(h.address), Logger: log,
 		DialOptions: []grpc.DialOption{
-			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(c.wires.dialer(h.name)),
+			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(c.network.dialer(h.name)),
 		},
 	})
 	require.NoError(t, err)
@@ -247,7 +247,7 @@ func (h *host) record(t *testing.T) *hardstate.State {
 func (h *host) id() raft.ServerID { return metadata.ReplicaID(raft.ServerID(h.name), h.replica) }
 
 // down removes the partition from the host.
-func (c *trio) down(i int) *Partition {
+func (c *replicaSet) down(i int) *Partition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.hosts[i].p
@@ -256,7 +256,7 @@ func (c *trio) down(i int) *Partition {
 }
 
 // close shuts a host down in order.
-func (c *trio) close(i int) {
+func (c *replicaSet) close(i int) {
 	if p := c.down(i); p != nil {
 		require.NoError(c.t, p.Close(context.Background()))
 		c.hosts[i].release(c.t)
@@ -265,7 +265,7 @@ func (c *trio) close(i int) {
 
 // kill resets a host's connections and discards what its tables have not flushed, like a
 // crash.
-func (c *trio) kill(i int) {
+func (c *replicaSet) kill(i int) {
 	p := c.down(i)
 	if p == nil {
 		return
@@ -288,7 +288,7 @@ func (h *host) release(t *testing.T) {
 }
 
 // partitions are those of the running hosts.
-func (c *trio) partitions() (out []*Partition) {
+func (c *replicaSet) partitions() (out []*Partition) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, h := range c.hosts {
@@ -300,7 +300,7 @@ func (c *trio) partitions() (out []*Partition) {
 }
 
 // leader waits for a host that leads and serves, other than the given ones.
-func (c *trio) leader(not ...int) int {
+func (c *replicaSet) leader(not ...int) int {
 	c.t.Helper()
 	leader := -1
 	require.Eventually(c.t, func() bool {
@@ -318,7 +318,7 @@ func (c *trio) leader(not ...int) int {
 }
 
 // call calls the current leader, with the same ID, until it responds.
-func (c *trio) call(ctx context.Context, inv *machine.Invoke) (Ending, error) {
+func (c *replicaSet) call(ctx context.Context, inv *machine.Invoke) (Ending, error) {
 	inv.Request = rand.Uint64() | 1
 	for {
 		for _, p := range c.partitions() {
@@ -366,7 +366,7 @@ func (h *host) picture(t *testing.T) picture {
 }
 
 // requireSame waits until the replicas have applied the same entries and compares all rows.
-func (c *trio) requireSame(hosts ...int) picture {
+func (c *replicaSet) requireSame(hosts ...int) picture {
 	c.t.Helper()
 	var first picture
 	require.Eventually(c.t, func() bool {

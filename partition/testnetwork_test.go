@@ -11,34 +11,34 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// wires are the connections between the hosts of a test. Each direction can be cut, which
+// testNetwork has the connections between the hosts of a test. Each direction can be cut, which
 // loses nothing that TCP would not retransmit once it is repaired.
-type wires struct {
+type testNetwork struct {
 	mu    sync.Mutex // covers the fields below
 	names map[raft.ServerAddress]string
-	cuts  map[way]chan struct{} // closed when repaired
-	conns map[*wire]struct{}
+	cuts  map[direction]chan struct{} // closed when repaired
+	conns map[*testConn]struct{}
 	off   map[string]bool // severed hosts
 	// tap observes the bytes of a direction before they are sent.
-	tap func(w way, n int)
+	tap func(w direction, n int)
 }
 
-type way struct{ from, to string }
+type direction struct{ from, to string }
 
-func newWires() *wires {
-	return &wires{names: map[raft.ServerAddress]string{}, cuts: map[way]chan struct{}{}, conns: map[*wire]struct{}{}, off: map[string]bool{}}
+func newTestNetwork() *testNetwork {
+	return &testNetwork{names: map[raft.ServerAddress]string{}, cuts: map[direction]chan struct{}{}, conns: map[*testConn]struct{}{}, off: map[string]bool{}}
 }
 
-func (w *wires) cut(from, to string) {
+func (w *testNetwork) cut(from, to string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.cuts[way{from, to}] == nil {
-		w.cuts[way{from, to}] = make(chan struct{})
+	if w.cuts[direction{from, to}] == nil {
+		w.cuts[direction{from, to}] = make(chan struct{})
 	}
 }
 
 // isolate cuts a host off in both directions.
-func (w *wires) isolate(name string, others ...string) {
+func (w *testNetwork) isolate(name string, others ...string) {
 	for _, o := range others {
 		if o != name {
 			w.cut(name, o)
@@ -47,7 +47,7 @@ func (w *wires) isolate(name string, others ...string) {
 	}
 }
 
-func (w *wires) repair() {
+func (w *testNetwork) repair() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.cuts {
@@ -58,7 +58,7 @@ func (w *wires) repair() {
 
 // sever closes all connections of hosts, including data in transit, and prevents new ones
 // until turnOn.
-func (w *wires) sever(names ...string) {
+func (w *testNetwork) sever(names ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for c := range w.conns {
@@ -73,7 +73,7 @@ func (w *wires) sever(names ...string) {
 }
 
 // turnOn makes severed hosts reachable again.
-func (w *wires) turnOn(names ...string) {
+func (w *testNetwork) turnOn(names ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, name := range names {
@@ -82,10 +82,10 @@ func (w *wires) turnOn(names ...string) {
 }
 
 // pass waits until the direction is open; false if stop is closed first.
-func (w *wires) pass(stop <-chan struct{}, from, to string) bool {
+func (w *testNetwork) pass(stop <-chan struct{}, from, to string) bool {
 	for {
 		w.mu.Lock()
-		cut := w.cuts[way{from, to}]
+		cut := w.cuts[direction{from, to}]
 		w.mu.Unlock()
 		if cut == nil {
 			return true
@@ -98,23 +98,23 @@ func (w *wires) pass(stop <-chan struct{}, from, to string) bool {
 	}
 }
 
-func (w *wires) count(from, to string, n int) {
+func (w *testNetwork) count(from, to string, n int) {
 	w.mu.Lock()
 	tap := w.tap
 	w.mu.Unlock()
 	if tap != nil {
-		tap(way{from, to}, n)
+		tap(direction{from, to}, n)
 	}
 }
 
-func (w *wires) watch(tap func(way, int)) {
+func (w *testNetwork) watch(tap func(direction, int)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.tap = tap
 }
 
 // dialer returns the function with which the host from dials the others.
-func (w *wires) dialer(from string) func(context.Context, string) (net.Conn, error) {
+func (w *testNetwork) dialer(from string) func(context.Context, string) (net.Conn, error) {
 	return func(ctx context.Context, addr string) (net.Conn, error) {
 		w.mu.Lock()
 		to := w.names[raft.ServerAddress(addr)]
@@ -126,7 +126,7 @@ func (w *wires) dialer(from string) func(context.Context, string) (net.Conn, err
 		if err != nil {
 			return nil, err
 		}
-		c := &wire{Conn: conn, wires: w, from: from, to: to, closed: make(chan struct{})}
+		c := &testConn{Conn: conn, network: w, from: from, to: to, closed: make(chan struct{})}
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.off[from] || w.off[to] {
@@ -137,38 +137,38 @@ func (w *wires) dialer(from string) func(context.Context, string) (net.Conn, err
 	}
 }
 
-// wire is the dialing end of one connection.
-type wire struct {
+// testConn is the dialing end of one connection.
+type testConn struct {
 	net.Conn
-	wires    *wires
+	network  *testNetwork
 	from, to string
 	once     sync.Once
 	closed   chan struct{}
 	severed  atomic.Bool
 }
 
-func (c *wire) Write(b []byte) (int, error) {
-	c.wires.count(c.from, c.to, len(b))
-	if !c.wires.pass(c.closed, c.from, c.to) || c.severed.Load() {
+func (c *testConn) Write(b []byte) (int, error) {
+	c.network.count(c.from, c.to, len(b))
+	if !c.network.pass(c.closed, c.from, c.to) || c.severed.Load() {
 		return 0, net.ErrClosed
 	}
 	return c.Conn.Write(b)
 }
 
-func (c *wire) Read(b []byte) (int, error) {
+func (c *testConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if !c.wires.pass(c.closed, c.to, c.from) || c.severed.Load() {
+	if !c.network.pass(c.closed, c.to, c.from) || c.severed.Load() {
 		return 0, net.ErrClosed
 	}
 	return n, err
 }
 
-func (c *wire) Close() error {
+func (c *testConn) Close() error {
 	c.once.Do(func() {
 		close(c.closed)
-		c.wires.mu.Lock()
-		defer c.wires.mu.Unlock()
-		delete(c.wires.conns, c)
+		c.network.mu.Lock()
+		defer c.network.mu.Unlock()
+		delete(c.network.conns, c)
 	})
 	return c.Conn.Close()
 }

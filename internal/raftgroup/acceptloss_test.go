@@ -14,113 +14,157 @@ import (
 	"platform/internal/raftgroup/logstore/logstoretest"
 )
 
+// loss is damage to a replica that is alone, after it has applied lossCommands commands.
+type loss struct {
+	damage  func(t *testing.T, n *testNode, s *logstore.PebbleStorage, last uint64)
+	applied bool // the tables have everything
+	left    int  // commands
+}
+
+const lossCommands = 20
+
+// losses by what is lost.
+var losses = map[string]loss{
+	"nothing but a vote": {func(t *testing.T, _ *testNode, s *logstore.PebbleStorage, _ uint64) {
+		require.NoError(t, s.SetUint64(keyCurrentTerm, 1))
+	}, true, lossCommands},
+	"the end of the log":                        {removeEnd, false, lossCommands - 5},
+	"the end of the log, which the tables have": {removeEnd, true, lossCommands},
+	"the whole log, which the tables have": {func(t *testing.T, n *testNode, _ *logstore.PebbleStorage, _ uint64) {
+		require.NoError(t, n.db.Destroy(1))
+	}, true, lossCommands},
+	"an entry":                      {damageEntry, false, lossCommands - 10},
+	"an entry that the tables have": {damageEntry, true, lossCommands},
+	"a damaged term":                {damageValue(keyCurrentTerm), true, lossCommands},
+	"the damaged term of a vote":    {damageValue(keyVoteTerm), true, lossCommands},
+	"a damaged vote":                {damageValue(keyVote), true, lossCommands},
+	"a damaged vote and the end of the log": {func(t *testing.T, n *testNode, s *logstore.PebbleStorage, last uint64) {
+		removeEnd(t, n, s, last)
+		damageValue(keyVote)(t, n, s, last)
+	}, false, lossCommands - 5},
+	"another vote": {func(t *testing.T, _ *testNode, s *logstore.PebbleStorage, _ uint64) {
+		require.NoError(t, s.Set(keyVote, []byte("another candidate")))
+	}, true, lossCommands},
+	"an entry of another term": {func(t *testing.T, _ *testNode, s *logstore.PebbleStorage, last uint64) {
+		var log raft.Log
+		require.NoError(t, s.GetLog(last, &log))
+		log.Term++
+		require.NoError(t, s.StoreLog(&log))
+		require.NoError(t, s.StoreLog(&raft.Log{Index: last + 1, Term: log.Term, Type: raft.LogNoop}))
+	}, false, lossCommands},
+	"the beginning of the log, which the tables have": {func(t *testing.T, _ *testNode, s *logstore.PebbleStorage, last uint64) {
+		require.NoError(t, s.DeleteRange(1, last-4))
+	}, true, lossCommands},
+	"a damaged snapshot record":           {damageValue([]byte(hardstate.CurrentSnapshot)), true, lossCommands},
+	"a damaged record of an installation": {damageValue([]byte(hardstate.PendingSnapshot)), true, lossCommands},
+}
+
+func removeEnd(t *testing.T, _ *testNode, s *logstore.PebbleStorage, last uint64) {
+	require.NoError(t, s.DeleteRange(last-4, last))
+}
+
+func damageEntry(t *testing.T, n *testNode, _ *logstore.PebbleStorage, last uint64) {
+	n.whileClosed(func(dir string) { logstoretest.DamageEntry(t, dir, 1, last-9) })
+}
+
 // TestALossIsAccepted takes from a replica that is alone some of what it had, and lets it
 // continue with the rest.
 func TestALossIsAccepted(t *testing.T) {
-	const commands = 20
-	for name, c := range map[string]struct {
-		damage  func(t *testing.T, n *testNode, s *logstore.PebbleStorage, last uint64)
-		applied bool // the tables have everything
-		left    int  // commands
-	}{
-		"nothing but a vote": {func(t *testing.T, _ *testNode, s *logstore.PebbleStorage, _ uint64) {
-			require.NoError(t, s.SetUint64(keyCurrentTerm, 1))
-		}, true, commands},
-		"the end of the log": {func(t *testing.T, _ *testNode, s *logstore.PebbleStorage, last uint64) {
-			require.NoError(t, s.DeleteRange(last-4, last))
-		}, false, commands - 5},
-		"the end of the log, which the tables have": {func(t *testing.T, _ *testNode, s *logstore.PebbleStorage, last uint64) {
-			require.NoError(t, s.DeleteRange(last-4, last))
-		}, true, commands},
-		"the whole log, which the tables have": {func(t *testing.T, n *testNode, _ *logstore.PebbleStorage, _ uint64) {
-			require.NoError(t, n.db.Destroy(1))
-		}, true, commands},
-		"an entry": {func(t *testing.T, n *testNode, _ *logstore.PebbleStorage, last uint64) {
-			n.whileClosed(func(dir string) { logstoretest.DamageEntry(t, dir, 1, last-9) })
-		}, false, commands - 10},
-		"an entry that the tables have": {func(t *testing.T, n *testNode, _ *logstore.PebbleStorage, last uint64) {
-			n.whileClosed(func(dir string) { logstoretest.DamageEntry(t, dir, 1, last-9) })
-		}, true, commands},
-		"a damaged term":             {damageValue(keyCurrentTerm), true, commands},
-		"the damaged term of a vote": {damageValue(keyVoteTerm), true, commands},
-		"a damaged vote":             {damageValue(keyVote), true, commands},
-		"a damaged vote and the end of the log": {func(t *testing.T, n *testNode, s *logstore.PebbleStorage, last uint64) {
-			require.NoError(t, s.DeleteRange(last-4, last))
-			damageValue(keyVote)(t, n, s, last)
-		}, false, commands - 5},
-		"another vote": {func(t *testing.T, _ *testNode, s *logstore.PebbleStorage, _ uint64) {
-			require.NoError(t, s.Set(keyVote, []byte("another candidate")))
-		}, true, commands},
-		"an entry of another term": {func(t *testing.T, _ *testNode, s *logstore.PebbleStorage, last uint64) {
-			var log raft.Log
-			require.NoError(t, s.GetLog(last, &log))
-			log.Term++
-			require.NoError(t, s.StoreLog(&log))
-			require.NoError(t, s.StoreLog(&raft.Log{Index: last + 1, Term: log.Term, Type: raft.LogNoop}))
-		}, false, commands},
-		"the beginning of the log, which the tables have": {func(t *testing.T, _ *testNode, s *logstore.PebbleStorage, last uint64) {
-			require.NoError(t, s.DeleteRange(1, last-4))
-		}, true, commands},
-		"a damaged snapshot record":           {damageValue([]byte(hardstate.CurrentSnapshot)), true, commands},
-		"a damaged record of an installation": {damageValue([]byte(hardstate.PendingSnapshot)), true, commands},
-	} {
+	for name, lost := range losses {
 		t.Run(name, func(t *testing.T) {
-			n := startNode(t, t.TempDir(), "")
-			defer n.stop()
-			hards, err := hardstate.Open(t.TempDir()+"/HARDSTATE", "inc-1", nil, testLogger(t))
-			require.NoError(t, err)
-			defer func() { require.NoError(t, hards.Close()) }()
-			hard, err := hards.Group(1)
-			require.NoError(t, err)
-			j := memJournal(t)
-			open := func(j *journal) (*Group, error) {
-				cfg := n.config(1, j, n.voter())
-				cfg.HardState = hard
-				return Open(cfg)
-			}
-			g, err := open(j)
-			require.NoError(t, err)
-			waitLeader(t, g)
-			require.NoError(t, g.Barrier(t.Context()))
-			proposeMany(t, g, 1, commands)
-			last := g.Stats().LastIndex
-			require.NoError(t, g.Shutdown(t.Context()))
-			if !c.applied {
-				j = memJournal(t)
-			}
-			s, err := n.db.Storage(1)
-			require.NoError(t, err)
-			c.damage(t, n, s, last)
-			_, err = open(j)
-			if err == nil {
-				t.Fatal("the loss was not noticed")
-			}
-
-			s, err = n.db.Storage(1)
-			require.NoError(t, err)
-			loss, err := hardstate.AssessLoss(s, hard.Record(), j.Applied(), []raft.Server{n.voter()})
-			require.NoError(t, err)
-			require.True(t, loss.Sole(n.voter().ID))
-			require.False(t, loss.Sole("another"))
-			require.EqualValues(t, commands-c.left, loss.Last+1-loss.First)
-			for range 2 { // it may be repeated
-				require.NoError(t, loss.Accept(n.db, 1, hards))
-			}
-
-			g, err = open(j)
-			require.NoError(t, err)
-			waitLeader(t, g)
-			require.NoError(t, g.Barrier(t.Context()))
-			requireCommands(t, j, c.left)
-			propose(t, g, fmt.Sprint("command ", c.left+1))
-			requireCommands(t, j, c.left+1)
-			require.NoError(t, g.Shutdown(t.Context()))
-			s, err = n.db.Storage(1)
-			require.NoError(t, err)
-			_, err = hardstate.AssessLoss(s, hard.Record(), j.Applied(), nil)
-			require.ErrorIs(t, err, hardstate.ErrNoLoss)
+			r := newLoneReplica(t)
+			last := r.runOnce()
+			r.lose(lost, last)
+			r.acceptLoss(lossCommands - lost.left)
+			r.continueAfter(lost.left)
 		})
 	}
+}
+
+// loneReplica is the only replica of a group, with a record of its hard state.
+type loneReplica struct {
+	t       *testing.T
+	node    *testNode
+	hards   *hardstate.File
+	hard    *hardstate.State
+	journal *journal
+}
+
+func newLoneReplica(t *testing.T) *loneReplica {
+	r := &loneReplica{t: t, node: startNode(t, t.TempDir(), ""), journal: memJournal(t)}
+	t.Cleanup(r.node.stop)
+	var err error
+	r.hards, err = hardstate.Open(t.TempDir()+"/HARDSTATE", "inc-1", nil, testLogger(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.hards.Close()) })
+	r.hard, err = r.hards.Group(1)
+	require.NoError(t, err)
+	return r
+}
+
+func (r *loneReplica) open() (*Group, error) {
+	cfg := r.node.config(1, r.journal, r.node.voter())
+	cfg.HardState = r.hard
+	return Open(cfg)
+}
+
+// lead opens the replica and waits until it leads and has applied its log.
+func (r *loneReplica) lead() *Group {
+	g, err := r.open()
+	require.NoError(r.t, err)
+	waitLeader(r.t, g)
+	require.NoError(r.t, g.Barrier(r.t.Context()))
+	return g
+}
+
+// storage opens the log anew, since it may have been damaged or removed.
+func (r *loneReplica) storage() *logstore.PebbleStorage {
+	s, err := r.node.db.Storage(1)
+	require.NoError(r.t, err)
+	return s
+}
+
+// runOnce proposes the commands and returns the index of the last entry.
+func (r *loneReplica) runOnce() (last uint64) {
+	g := r.lead()
+	proposeMany(r.t, g, 1, lossCommands)
+	last = g.Stats().LastIndex
+	require.NoError(r.t, g.Shutdown(r.t.Context()))
+	return last
+}
+
+// lose damages the replica, which then refuses to start.
+func (r *loneReplica) lose(lost loss, last uint64) {
+	if !lost.applied {
+		r.journal = memJournal(r.t)
+	}
+	lost.damage(r.t, r.node, r.storage(), last)
+	if _, err := r.open(); err == nil {
+		r.t.Fatal("the loss was not noticed")
+	}
+}
+
+// acceptLoss accepts that entries are lost, as an operator does.
+func (r *loneReplica) acceptLoss(entries int) {
+	l, err := hardstate.AssessLoss(r.storage(), r.hard.Record(), r.journal.Applied(), []raft.Server{r.node.voter()})
+	require.NoError(r.t, err)
+	require.True(r.t, l.Sole(r.node.voter().ID))
+	require.False(r.t, l.Sole("another"))
+	require.EqualValues(r.t, entries, l.Last+1-l.First)
+	for range 2 { // it may be repeated
+		require.NoError(r.t, l.Accept(r.node.db, 1, r.hards))
+	}
+}
+
+// continueAfter starts the replica with the commands that are left, and proposes another one.
+func (r *loneReplica) continueAfter(left int) {
+	g := r.lead()
+	requireCommands(r.t, r.journal, left)
+	propose(r.t, g, fmt.Sprint("command ", left+1))
+	requireCommands(r.t, r.journal, left+1)
+	require.NoError(r.t, g.Shutdown(r.t.Context()))
+	_, err := hardstate.AssessLoss(r.storage(), r.hard.Record(), r.journal.Applied(), nil)
+	require.ErrorIs(r.t, err, hardstate.ErrNoLoss)
 }
 
 // damageValue damages a value of the group.

@@ -77,105 +77,153 @@ func postTo(n *harness.Server, path string, body any) int {
 // been carried out.
 func TestKillsDuringSkipsAndSeeks(t *testing.T) {
 	rounds := 1 + setting(t, "KAFKA_KILLS", 0)/5
-	b := startBrokers(t, 1)
-	b.topic("orders", 1)
+	o := startOperated(t)
+	for round := range rounds {
+		o.skipWhileKilled(round)
+	}
+	require.Equal(t, 2*rounds, o.ledger.count())
+	require.Empty(t, o.ledger.doubled)
+
+	o.produce("a", "b", "c")
+	from, requests := o.end-3, 1 // the records were delivered once before
+	for round := range rounds {
+		requests += o.seekWhileKilled(round, from)
+	}
+	o.awaitRedelivery(from, rounds, requests)
+}
+
+// operated is a cluster of three nodes that delivers the records of a topic with one partition.
+type operated struct {
+	t       *testing.T
+	brokers *brokers
+	cluster *harness.Cluster
+	nodes   []ids.Node
+	ledger  *ledger
+	path    string // of the subscription
+	end     int64  // offset of the next record
+}
+
+func startOperated(t *testing.T) *operated {
+	o := &operated{t: t, brokers: startBrokers(t, 1)}
+	o.brokers.topic("orders", 1)
 	l, uri := startService(t)
 	l.distinct = map[recordID]map[string]bool{}
+	o.ledger = l
 	c := harness.ClusterFor(t, harness.ClusterOptions{Nodes: 3})
+	o.cluster = c
 	require.NoError(t, c.AwaitReplicated(t.Context(), time.Minute)) // the loss of a node stops no partition
 	require.NoError(t, c.Nodes[0].Register(t.Context(), uri, false))
-	post(t, c, "/kafka-clusters", map[string]any{"name": "main", "properties": map[string]string{"bootstrap.servers": b.list()}})
+	post(t, c, "/kafka-clusters", map[string]any{"name": "main", "properties": map[string]string{"bootstrap.servers": o.brokers.list()}})
 	sub := post(t, c, "/subscriptions?check=true", map[string]any{"source": "kafka://main/orders", "sink": "service://Orders/add"})
-	path := fmt.Sprintf("/subscriptions/%v", sub["id"])
-	var nodes []ids.Node
+	o.path = fmt.Sprintf("/subscriptions/%v", sub["id"])
 	for _, n := range c.Nodes {
-		nodes = append(nodes, idOf(t, c.Nodes[0], n.Name()))
+		o.nodes = append(o.nodes, idOf(t, c.Nodes[0], n.Name()))
 	}
-	end := int64(0)
-	produce := func(keys ...string) {
-		for _, key := range keys {
-			rec := &kgo.Record{Topic: "orders", Value: []byte(`{}`)}
-			if key != "" {
-				rec.Key = []byte(key)
-			}
-			require.NoError(t, b.client.ProduceSync(t.Context(), rec).FirstErr())
-			end++
-		}
-	}
-	awaitOn := func(n *harness.Server, what string, want func(*readStatus) bool) {
-		t.Helper()
-		var st readStatus
-		require.Eventually(t, func() (ok bool) {
-			st, ok = statusOn(n, path)
-			return ok && want(&st)
-		}, 2*time.Minute, 50*time.Millisecond, "%s: %+v", what, &st)
-	}
-	readAll := func(st *readStatus) bool {
-		return st.State == "running" && st.Partitions[0].Position == end && st.LagRecords != nil && *st.LagRecords == 0
-	}
-	accepted := []int{0, http.StatusOK, http.StatusAccepted, http.StatusConflict, http.StatusServiceUnavailable}
+	return o
+}
 
-	for round := range rounds {
-		produce("a", "", "a")
-		poison := end - 2
-		blocks := func(st *readStatus) bool {
-			return st.State == "blocked" && st.Partitions[0].Blocked != nil && st.Partitions[0].Blocked.Offset == poison
+// produce appends records with these keys. One without a key blocks the topic partition.
+func (o *operated) produce(keys ...string) {
+	for _, key := range keys {
+		rec := &kgo.Record{Topic: "orders", Value: []byte(`{}`)}
+		if key != "" {
+			rec.Key = []byte(key)
 		}
-		awaitOn(c.Nodes[0], "it is blocked", blocks)
-		skip := fmt.Sprintf("/records/orders/0/%d/skip", poison)
-		killed, other, status := killReader(t, c, nodes, path, skip, nil)
-		require.Contains(t, accepted, status)
-		t.Logf("round %d: skip while %s was killed: status %d", round, killed.Name(), status)
-		awaitOn(other, "it is skipped", func(st *readStatus) bool {
-			if blocks(st) {
-				status = postTo(other, path+skip, nil)
-			}
-			return readAll(st)
-		})
-		require.Contains(t, accepted, status)
-		restart(t, killed)
-		require.NoError(t, c.AwaitReplicated(t.Context(), time.Minute))
-		awaitOn(c.Nodes[0], "the skip is counted once", func(st *readStatus) bool { return st.Partitions[0].Skipped == round+1 })
+		require.NoError(o.t, o.brokers.client.ProduceSync(o.t.Context(), rec).FirstErr())
+		o.end++
 	}
-	require.Equal(t, 2*rounds, l.count())
-	require.Empty(t, l.doubled)
+}
 
-	produce("a", "b", "c")
-	from, most := end-3, 1
-	for round := range rounds {
-		produce("a")
-		awaitOn(c.Nodes[0], "all are read", readAll)
-		body := map[string]any{"start": map[string]any{"offsets": map[string]int64{"0": from}}}
-		const seek = "/seek?restart=true"
-		killed, other, status := killReader(t, c, nodes, path, seek, body)
-		t.Logf("round %d: seek while %s was killed: status %d", round, killed.Name(), status)
-		most++
-		require.Eventually(t, func() bool {
-			if require.Contains(t, accepted, status); status == http.StatusOK {
-				return true
-			}
-			status = postTo(other, path+seek, body)
-			most++
-			return false
-		}, time.Minute, 100*time.Millisecond, "the seek is accepted")
-		restart(t, killed)
-		require.NoError(t, c.AwaitReplicated(t.Context(), time.Minute))
+// await waits until a node reports a status of the subscription.
+func (o *operated) await(n *harness.Server, what string, want func(*readStatus) bool) {
+	o.t.Helper()
+	var st readStatus
+	require.Eventually(o.t, func() (ok bool) {
+		st, ok = statusOn(n, o.path)
+		return ok && want(&st)
+	}, 2*time.Minute, 50*time.Millisecond, "%s: %+v", what, &st)
+}
+
+// readAll reports whether all records are delivered.
+func (o *operated) readAll(st *readStatus) bool {
+	return st.State == "running" && st.Partitions[0].Position == o.end && st.LagRecords != nil && *st.LagRecords == 0
+}
+
+// accepted are the statuses of a request during which a node is killed; 0: it had no response.
+var accepted = []int{0, http.StatusOK, http.StatusAccepted, http.StatusConflict, http.StatusServiceUnavailable}
+
+// skipWhileKilled skips a record that blocks, while the node that reads is killed.
+func (o *operated) skipWhileKilled(round int) {
+	t, c := o.t, o.cluster
+	o.produce("a", "", "a")
+	poison := o.end - 2
+	blocks := func(st *readStatus) bool {
+		return st.State == "blocked" && st.Partitions[0].Blocked != nil && st.Partitions[0].Blocked.Offset == poison
 	}
-	fewest := func(i int) int { return rounds + 1 - max(0, i-3) } // each seek follows another record
+	o.await(c.Nodes[0], "it is blocked", blocks)
+	skip := fmt.Sprintf("/records/orders/0/%d/skip", poison)
+	killed, other, status := killReader(t, c, o.nodes, o.path, skip, nil)
+	require.Contains(t, accepted, status)
+	t.Logf("round %d: skip while %s was killed: status %d", round, killed.Name(), status)
+	o.await(other, "it is skipped", func(st *readStatus) bool {
+		if blocks(st) {
+			status = postTo(other, o.path+skip, nil)
+		}
+		return o.readAll(st)
+	})
+	require.Contains(t, accepted, status)
+	o.restart(killed)
+	o.await(c.Nodes[0], "the skip is counted once", func(st *readStatus) bool { return st.Partitions[0].Skipped == round+1 })
+}
+
+// seekWhileKilled seeks to an offset while the node that reads is killed, again until the request is
+// accepted. It returns the number of requests, each of which may have been carried out.
+func (o *operated) seekWhileKilled(round int, from int64) (requests int) {
+	t, c := o.t, o.cluster
+	o.produce("a")
+	o.await(c.Nodes[0], "all are read", o.readAll)
+	body := map[string]any{"start": map[string]any{"offsets": map[string]int64{"0": from}}}
+	const seek = "/seek?restart=true"
+	killed, other, status := killReader(t, c, o.nodes, o.path, seek, body)
+	t.Logf("round %d: seek while %s was killed: status %d", round, killed.Name(), status)
+	requests = 1
 	require.Eventually(t, func() bool {
-		for i := range int(end - from) {
-			if l.times(recordID{"orders", 0, from + int64(i)}) < fewest(i) {
+		if require.Contains(t, accepted, status); status == http.StatusOK {
+			return true
+		}
+		status = postTo(other, o.path+seek, body)
+		requests++
+		return false
+	}, time.Minute, 100*time.Millisecond, "the seek is accepted")
+	o.restart(killed)
+	return requests
+}
+
+// restart starts a node that was killed, and waits until the loss of another one is survived.
+func (o *operated) restart(killed *harness.Server) {
+	restart(o.t, killed)
+	require.NoError(o.t, o.cluster.AwaitReplicated(o.t.Context(), time.Minute))
+}
+
+// awaitRedelivery waits until the records from an offset on are delivered once more for each
+// successful seek, and requires that none is delivered more often than there were requests.
+func (o *operated) awaitRedelivery(from int64, seeks, requests int) {
+	t := o.t
+	fewest := func(i int) int { return seeks + 1 - max(0, i-3) } // each seek follows another record
+	require.Eventually(t, func() bool {
+		for i := range int(o.end - from) {
+			if o.ledger.times(recordID{"orders", 0, from + int64(i)}) < fewest(i) {
 				return false
 			}
 		}
 		return true
 	}, 2*time.Minute, 50*time.Millisecond, "all are delivered again")
-	awaitOn(c.Nodes[0], "all are read again", readAll)
-	for i := range end {
-		if times := l.times(recordID{"orders", 0, i}); i < from {
+	o.await(o.cluster.Nodes[0], "all are read again", o.readAll)
+	for i := range o.end {
+		if times := o.ledger.times(recordID{"orders", 0, i}); i < from {
 			require.LessOrEqual(t, times, 1, "offset %d", i) // none for those that were skipped
 		} else {
-			require.LessOrEqual(t, times, most, "offset %d", i)
+			require.LessOrEqual(t, times, requests, "offset %d", i)
 		}
 	}
 }

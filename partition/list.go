@@ -180,7 +180,7 @@ func (r *listReader) scanPage(from store.Place, top *listing.Top) (next store.Pl
 	view := r.l.p.tables.View()
 	defer view.Close()
 	rows := 0
-	err = view.WalkRecords(from, nil, true, true, func(at store.Place, record []byte) (store.Visit, error) {
+	err = view.WalkRecords(from, nil, store.Statuses{Live: true, Completed: true}, func(at store.Place, record []byte) (store.Visit, error) {
 		inv, err := codec.DecodeInvocation(record)
 		if err != nil {
 			return store.Visit{}, err

@@ -208,7 +208,7 @@ func readPage(tables *store.Partition, from store.Place, completed bool, visit f
 	view := tables.View()
 	defer func() { err = errors.Join(err, view.Close()) }()
 	rows, size := 0, 0
-	err = view.WalkRecords(from, nil, true, completed, func(at store.Place, record []byte) (store.Visit, error) {
+	err = view.WalkRecords(from, nil, store.Statuses{Live: true, Completed: completed}, func(at store.Place, record []byte) (store.Visit, error) {
 		inv, err := codec.DecodeInvocation(record)
 		if err != nil {
 			return store.Visit{}, err

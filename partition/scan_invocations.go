@@ -17,7 +17,7 @@ func (sc *scanner) invocations(from store.Place) error {
 	from, upto := sc.s.Keys.bounds(from)
 	completed := matches(sc.s.Statuses, machine.Completed)
 	live := len(sc.s.Statuses) == 0 || slices.ContainsFunc(sc.s.Statuses, func(s machine.Status) bool { return s != machine.Completed })
-	return sc.view.WalkRecords(from, upto, live, completed, func(at store.Place, record []byte) (store.Visit, error) {
+	return sc.view.WalkRecords(from, upto, store.Statuses{Live: live, Completed: completed}, func(at store.Place, record []byte) (store.Visit, error) {
 		head, err := codec.DecodeHead(record)
 		if err == nil && sc.wants(&head) {
 			err = sc.record(record)

@@ -101,16 +101,18 @@ func (v *View) walk(table byte, from, upto Place, visit func(w *walker) (Visit, 
 	return w.close(err)
 }
 
-// WalkRecords visits the invocations [from, upto) ordered by ID: live ones, completed ones or
-// both. Both slices are valid during the call only. A walk that is continued with another
+// Statuses selects invocations: those that have not completed, those that have, or both.
+type Statuses struct{ Live, Completed bool }
+
+// WalkRecords visits the selected invocations [from, upto) ordered by ID. Both slices are valid during the call only. A walk that is continued with another
 // view visits each invocation that existed throughout exactly once, even if it completed in
 // between.
-func (v *View) WalkRecords(from, upto Place, live, completed bool, visit func(at Place, record []byte) (Visit, error)) error {
+func (v *View) WalkRecords(from, upto Place, of Statuses, visit func(at Place, record []byte) (Visit, error)) error {
 	var walkers []*walker
 	for _, t := range []struct {
 		table  byte
 		wanted bool
-	}{{tableLive, live}, {tableDone, completed}} {
+	}{{tableLive, of.Live}, {tableDone, of.Completed}} {
 		if !t.wanted {
 			continue
 		}

@@ -180,14 +180,15 @@ func (c *Client) Node(ctx context.Context, node string) (n Node, response *Respo
 	return n, response, err
 }
 
-// DrainNode drains a node or, with draining false, returns it to service. With force it
-// drains the node even if the cluster then survives no node failure.
-func (c *Client) DrainNode(ctx context.Context, node string, draining, force bool) (n Node, err error) {
-	verb := "/undrain"
-	if draining {
-		verb = "/drain"
-	}
-	_, err = c.adminJSON(ctx, http.MethodPatch, "/cluster/nodes/"+url.PathEscape(node)+forced(verb, force), nil, &n)
+// DrainNode drains a node, with force even if the cluster then survives no node failure.
+func (c *Client) DrainNode(ctx context.Context, node string, force bool) (n Node, err error) {
+	_, err = c.adminJSON(ctx, http.MethodPatch, forced("/cluster/nodes/"+url.PathEscape(node)+"/drain", force), nil, &n)
+	return n, err
+}
+
+// UndrainNode returns a node to service.
+func (c *Client) UndrainNode(ctx context.Context, node string) (n Node, err error) {
+	_, err = c.adminJSON(ctx, http.MethodPatch, "/cluster/nodes/"+url.PathEscape(node)+"/undrain", nil, &n)
 	return n, err
 }
 

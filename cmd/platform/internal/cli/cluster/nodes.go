@@ -164,7 +164,7 @@ A node that is only restarted need not be drained: a stopping node transfers its
 		if err := a.Confirm(fmt.Sprintf("Drain node %s, which has %d replicas?", term.Clean(n.Name), n.Replicas)); err != nil {
 			return err
 		}
-		if n, err = a.Client.DrainNode(ctx, args[0], true, *force); err != nil {
+		if n, err = a.Client.DrainNode(ctx, args[0], *force); err != nil {
 			return err
 		}
 		if wait > 0 {
@@ -213,7 +213,7 @@ func (a *commands) nodesUndrain() *cobra.Command {
 		if err != nil {
 			return command.HintNotFound(err, nodesHint)
 		}
-		n, err := a.Client.DrainNode(ctx, args[0], false, false)
+		n, err := a.Client.UndrainNode(ctx, args[0])
 		if err != nil {
 			return err
 		}

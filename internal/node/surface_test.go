@@ -130,27 +130,45 @@ func TestHealthAndMetricsOfANode(t *testing.T) {
 		code, body := c.do(0, false, "POST", fmt.Sprintf("/platform/call/Counter/k%d/add", key), "1")
 		require.Equal(t, http.StatusOK, code, body)
 	}
-	onNodePort := func(path string) (int, string) {
-		resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d%s", c.nodes[0].cfg.BindPort, path))
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		return resp.StatusCode, string(body)
+	requireMetrics(t, c.awaitSamples(0))
+
+	all := "" // partitions that n1 does not lead are measured by others
+	for i := range c.nodes {
+		_, metrics := c.onNodePort(i, "/metrics")
+		all += metrics
 	}
+	require.Contains(t, all, `platform_invocations_completed_total{`)
+	documented(t, all)
+
+	c.requireUnavailableAlone()
+}
+
+// onNodePort requests a path at the node port of a node.
+func (c *testCluster) onNodePort(i int, path string) (int, string) {
+	resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d%s", c.nodes[i].cfg.BindPort, path))
+	require.NoError(c.t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(c.t, err)
+	return resp.StatusCode, string(body)
+}
+
+// awaitSamples waits until a node is ready and all partitions have a leader, and returns its metrics
+// without the labels of node and cluster, which all have.
+func (c *testCluster) awaitSamples(i int) map[string]string {
 	// A partition has no leader for a moment when the others get their share of the leaderships.
-	require.Eventually(t, func() bool {
-		code, _ := onNodePort("/health")
+	require.Eventually(c.t, func() bool {
+		code, _ := c.onNodePort(i, "/health")
 		return code == http.StatusOK
 	}, 30*time.Second, 20*time.Millisecond, "the node is not ready")
 	samples := map[string]string{}
-	require.Eventually(t, func() bool {
-		code, body := onNodePort("/metrics")
-		require.Equal(t, http.StatusOK, code)
+	require.Eventually(c.t, func() bool {
+		code, body := c.onNodePort(i, "/metrics")
+		require.Equal(c.t, http.StatusOK, code)
 		for line := range strings.Lines(body) {
 			if name, value, ok := strings.Cut(strings.TrimSpace(line), "} "); ok {
-				require.Contains(t, name, `cluster_name="localcluster"`)
-				require.Contains(t, name, `node_name="n1"`)
+				require.Contains(c.t, name, `cluster_name="localcluster"`)
+				require.Contains(c.t, name, fmt.Sprintf("node_name=%q", c.nodes[i].cfg.NodeName))
 				family, rest, _ := strings.Cut(name, "{")
 				for label := range strings.SplitSeq(rest, ",") {
 					if !strings.Contains(label, "_name=") {
@@ -162,52 +180,55 @@ func TestHealthAndMetricsOfANode(t *testing.T) {
 		}
 		return samples["platform_num_partitions_without_leader"] == "0"
 	}, 30*time.Second, 20*time.Millisecond, "a partition stays without leader")
-	require.Equal(t, "4", samples["platform_num_partitions"])
-	require.Equal(t, `3`, samples[`platform_failure_detector_nodes_total,state="alive"`])
-	require.Equal(t, "1", samples["platform_node_ready"])
-	require.Equal(t, "1", samples["platform_metadata_has_leader"])
-	require.Contains(t, samples, `platform_routing_requests_total,to="local"`)
-	require.Contains(t, samples, `platform_raft_commit_duration_seconds_count,group="metadata"`)
-	require.NotEqual(t, "0", samples[`platform_raft_leader_changes_total,group="metadata"`])
-	require.Contains(t, samples, `platform_raft_log_fsync_duration_seconds_count,group="partition"`)
-	for _, moved := range []string{
+	return samples
+}
+
+// requireMetrics checks the metrics of the first of three nodes, which has received eight calls.
+func requireMetrics(t *testing.T, samples map[string]string) {
+	for name, want := range map[string]string{
+		"platform_num_partitions":                                        "4",
+		`platform_failure_detector_nodes_total,state="alive"`:            "3",
+		"platform_node_ready":                                            "1",
+		"platform_metadata_has_leader":                                   "1",
+		`platform_ingress_requests_total,request="call",result="ok"`:     "8",
+		`platform_ingress_request_duration_seconds_count,request="call"`: "8",
+	} {
+		require.Equal(t, want, samples[name], name)
+	}
+	for _, positive := range []string{
+		`platform_raft_leader_changes_total,group="metadata"`,
 		`platform_raft_log_fsync_duration_seconds_count,group="metadata"`, `platform_raft_requests_total,group="partition",request="heartbeat"`,
 		`platform_node_requests_total,request="packet",service="gossip"`,
 		`platform_node_requests_total,request="status",service="cluster"`,
 	} {
-		require.Contains(t, samples, moved)
-		require.NotEqual(t, "0", samples[moved], moved)
+		require.Contains(t, samples, positive)
+		require.NotEqual(t, "0", samples[positive], positive)
 	}
-	// 0 if this node leads all partitions and the others reached it.
-	require.Contains(t, samples, `platform_node_requests_total,request="call",service="partitions"`)
-	require.Contains(t, samples, `platform_node_requests_total,request="stream",service="gossip"`)
-	require.Equal(t, "8", samples[`platform_ingress_requests_total,request="call",result="ok"`])
-	require.Equal(t, "8", samples[`platform_ingress_request_duration_seconds_count,request="call"`])
-
-	all := "" // partitions that n1 does not lead are measured by others
-	for _, n := range c.nodes {
-		resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", n.cfg.BindPort))
-		require.NoError(t, err)
-		part, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
-		all += string(part)
+	for _, present := range []string{ // 0 if this node leads all partitions, or none, and the others reached it
+		`platform_routing_requests_total,to="local"`,
+		`platform_raft_commit_duration_seconds_count,group="metadata"`,
+		`platform_raft_log_fsync_duration_seconds_count,group="partition"`,
+		`platform_node_requests_total,request="call",service="partitions"`,
+		`platform_node_requests_total,request="stream",service="gossip"`,
+	} {
+		require.Contains(t, samples, present)
 	}
-	require.Contains(t, all, `platform_invocations_completed_total{`)
-	documented(t, all)
+}
 
-	// Without the others there is no quorum and the node is not ready, but it responds.
+// requireUnavailableAlone stops all nodes but the first. Without the others there is no quorum and
+// the node is not ready, but it responds.
+func (c *testCluster) requireUnavailableAlone() {
 	c.stop(1)
 	c.stop(2)
-	require.Eventually(t, func() bool {
+	require.Eventually(c.t, func() bool {
 		code, _ := c.do(0, true, "GET", "/health", "")
 		ingress, _ := c.do(0, false, "GET", "/restate/health", "")
 		return code == http.StatusServiceUnavailable && ingress == http.StatusServiceUnavailable
 	}, 30*time.Second, 50*time.Millisecond)
 	code, body := c.do(0, true, "GET", "/cluster-health", "")
-	require.Equal(t, http.StatusServiceUnavailable, code)
-	require.Contains(t, body, `"status":"unavailable"`)
-	require.Contains(t, body, "the metadata has no leader")
+	require.Equal(c.t, http.StatusServiceUnavailable, code)
+	require.Contains(c.t, body, `"status":"unavailable"`)
+	require.Contains(c.t, body, "the metadata has no leader")
 }
 
 // documented compares the metrics of a node with the table for operators.

@@ -24,7 +24,9 @@ type budget struct {
 	reserveUsed    int            // bytes of used that count against the reserve instead of the limit
 	readWaiters    fifo[*account] // waiting to continue reading
 	holdWaiters    fifo[*account] // waiting to receive the response of a function
-	startWaiters   fifo[*account] // waiting to start
+	startWaiters   fifo[*account] // waiting to start, with more than smallTransit
+	smallStarts    fifo[*account] // waiting to start, with less
+	overtaken      int            // how many small ones have started since the first large one is the first
 	overdrawn      *account       // reads although the budget is used up
 	progress       time.Time      // of the overdrawn account
 	overdraftTimer *time.Timer
@@ -92,13 +94,30 @@ func (c *account) begin(need int) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.need = need
-	if c.closed || b.startWaiters.len() == 0 && b.fits(need) || c.reserved(need) {
+	free := b.smallStarts.len() == 0 && b.fits(need)
+	overtakes := free && need <= smallTransit
+	if c.closed || free && b.startWaiters.len() == 0 || c.reserved(need) || overtakes && b.overtakes() {
 		c.add(&c.in, need)
 		return nil
 	}
 	c.granted = make(chan struct{})
-	b.startWaiters.push(c)
+	if need > smallTransit {
+		b.startWaiters.push(c)
+	} else {
+		b.smallStarts.push(c)
+	}
 	return c.granted
+}
+
+// overtakes counts a small attempt that starts before the large ones that wait. It returns false if as many
+// have overtaken the first of these as fit into the reserve: those that follow wait behind it, so that it starts as soon
+// as they have ended.
+func (b *budget) overtakes() bool {
+	if b.overtaken >= b.limit/reserveShare/smallTransit {
+		return false
+	}
+	b.overtaken++
+	return true
 }
 
 // loaded adjusts the reservation to the actual size. If that does not fit, the reservation
@@ -278,15 +297,33 @@ func (b *budget) admit() {
 		c.add(&c.out, c.need)
 		c.wake()
 	}
-	for b.startWaiters.len() > 0 {
-		c := b.startWaiters.first()
-		if !c.closed && !b.fits(c.need) {
-			return
-		}
-		b.startWaiters.pop()
-		c.add(&c.in, c.need)
-		c.wake()
+	for b.admitStart() {
 	}
+}
+
+// admitStart resumes the next attempt that waits to start: the first small one, unless too many of them have
+// overtaken the first large one.
+func (b *budget) admitStart() bool {
+	queue := &b.startWaiters
+	if b.smallStarts.len() > 0 {
+		c := b.smallStarts.first()
+		if c.closed || b.fits(c.need) && (b.startWaiters.len() == 0 || b.overtakes()) {
+			queue = &b.smallStarts
+		}
+	}
+	if queue.len() == 0 {
+		return false
+	}
+	c := queue.first()
+	if !c.closed && !b.fits(c.need) {
+		return false
+	}
+	if queue.pop(); queue == &b.startWaiters {
+		b.overtaken = 0
+	}
+	c.add(&c.in, c.need)
+	c.wake()
+	return true
 }
 
 // mayReceive reports whether the first of the waiting attempts may receive n more bytes: because they

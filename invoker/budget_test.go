@@ -49,6 +49,69 @@ func TestAttemptsStartInOrderAsMemoryAllows(t *testing.T) {
 	require.Zero(t, b.used)
 }
 
+// Small attempts pass a large one that waits for more than is free, but do not starve it.
+func TestSmallAttemptsOvertakeALargeOneOnlySoOften(t *testing.T) {
+	const overtakes = 4
+	b := &budget{limit: overtakes * reserveShare * smallTransit}
+	var reserve [overtakes]account
+	for i := range reserve {
+		reserve[i].b = b
+		require.Nil(t, reserve[i].begin(1)) // they fit
+		require.True(t, reserve[i].reserved(1))
+	}
+	holder, large, next := account{b: b}, account{b: b}, account{b: b}
+	require.Nil(t, holder.begin(b.limit-10*smallTransit))
+	waits := large.begin(11 * smallTransit)
+	require.False(t, isOver(waits))
+	require.False(t, isOver(next.begin(smallTransit+1)), "it is not small")
+	var small [2 * overtakes]account
+	started, waiting := 0, []<-chan struct{}{}
+	for i := range small {
+		small[i].b = b
+		if wait := small[i].begin(smallTransit); wait == nil {
+			started++
+		} else {
+			waiting = append(waiting, wait)
+		}
+	}
+	require.Equal(t, overtakes, started)
+	small[0].close() // a place for another small one, which the large one keeps
+	require.False(t, isOver(waits))
+	require.False(t, isOver(waiting[0]))
+	holder.close()
+	require.True(t, isOver(waits))
+	large.close()
+	for _, w := range waiting {
+		require.True(t, isOver(w))
+	}
+	for _, c := range [][]account{reserve[:], small[:], {large, next}} {
+		for i := range c {
+			c[i].close()
+		}
+	}
+}
+
+// A small attempt that waits because everything is in use starts before a large one that came first.
+func TestWaitingSmallAttemptsStartFirst(t *testing.T) {
+	b := &budget{limit: 16 * smallTransit}
+	holder, large, small := account{b: b}, account{b: b}, account{b: b}
+	var reserve [4]account
+	for i := range reserve {
+		reserve[i].b = b
+		require.True(t, reserve[i].reserved(1))
+	}
+	require.Nil(t, holder.begin(16*smallTransit))
+	first, second := large.begin(15*smallTransit), small.begin(1)
+	require.False(t, isOver(first) || isOver(second))
+	holder.sent(smallTransit)
+	require.True(t, isOver(second))
+	require.False(t, isOver(first))
+	large.close() // it was aborted
+	require.True(t, isOver(first))
+	holder.close()
+	require.Zero(t, b.startWaiters.len()+b.smallStarts.len())
+}
+
 func TestAnAbortedAttemptDoesNotWaitForMemory(t *testing.T) {
 	b := &budget{limit: 100}
 	holder, cut, next := account{b: b}, account{b: b}, account{b: b}
@@ -361,7 +424,7 @@ func TestCloseWhileAttemptsWaitForMemory(t *testing.T) {
 		}
 		synctest.Wait()
 		o.iv.memory.mu.Lock()
-		require.Equal(t, 4, o.iv.memory.startWaiters.len())
+		require.Equal(t, 4, o.iv.memory.smallStarts.len())
 		o.iv.memory.mu.Unlock()
 		o.close()
 		require.Zero(t, o.memoryUsed())
@@ -450,7 +513,7 @@ func TestTheBudgetDoesNotRetainAdmittedAttempts(t *testing.T) {
 func TestMemoryDoesNotStayFreeWhileAttemptsWait(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	waiting := func(b *budget) [3]int {
-		return [3]int{b.readWaiters.len(), b.holdWaiters.len(), b.startWaiters.len()}
+		return [3]int{b.readWaiters.len(), b.holdWaiters.len(), b.startWaiters.len() + b.smallStarts.len()}
 	}
 	for range 300 {
 		b := &budget{limit: 8 * smallTransit, ceiling: 6 * smallTransit}
@@ -489,7 +552,7 @@ func TestMemoryDoesNotStayFreeWhileAttemptsWait(t *testing.T) {
 		for _, c := range accounts {
 			c.close()
 		}
-		require.Zero(t, [4]int{b.used, b.counted(), b.reserved, b.startWaiters.len()})
+		require.Zero(t, [4]int{b.used, b.counted(), b.reserved, b.startWaiters.len() + b.smallStarts.len()})
 		if b.overdraftTimer != nil {
 			b.overdraftTimer.Stop()
 		}

@@ -6,6 +6,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,9 @@ import (
 
 	"platform/cmd/platform/internal/cli/command"
 )
+
+// longTimeouts are for tests of responses: a busy machine may suspend a test for longer than the default timeouts.
+var longTimeouts = []string{"--connect-timeout", "2m", "--request-timeout", "2m"}
 
 // TestHintsAboutTLS sends requests to a server with TLS without its authority, and without TLS.
 func TestHintsAboutTLS(t *testing.T) {
@@ -26,7 +30,7 @@ func TestHintsAboutTLS(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		system := command.System{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }, Home: t.TempDir()}
-		require.Equal(t, exitError, Run(t.Context(), []string{"--admin-url", address, "services", "list"}, system))
+		require.Equal(t, exitError, Run(t.Context(), slices.Concat(longTimeouts, []string{"--admin-url", address, "services", "list"}), system))
 		require.Contains(t, errs.String(), hint)
 	}
 }
@@ -38,6 +42,6 @@ func TestExpiredTokensAreMarked(t *testing.T) {
 	defer server.Close()
 	var out, errs bytes.Buffer
 	system := command.System{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }, Home: t.TempDir()}
-	require.Zero(t, Run(t.Context(), []string{"--admin-url", server.URL, "tokens", "list"}, system), errs.String())
+	require.Zero(t, Run(t.Context(), slices.Concat(longTimeouts, []string{"--admin-url", server.URL, "tokens", "list"}), system), errs.String())
 	require.Contains(t, out.String(), "(expired)")
 }

@@ -31,10 +31,11 @@ type outboxTable struct {
 	last     map[uint32]uint64
 	failures int // deliveries that will fail, whether or not they took effect
 	commands int
-	most     int  // bytes that receivers accept; 0: unlimited
-	largest  int  // command accepted
-	batch    int  // largest accepted command of several messages
-	closed   bool // receivers accept nothing
+	most     int           // bytes that receivers accept; 0: unlimited
+	largest  int           // command accepted
+	batch    int           // largest accepted command of several messages
+	closed   bool          // receivers accept nothing
+	accept   chan struct{} // if not nil: deliveries wait until it is closed
 }
 
 func (tt *outboxTable) open() {
@@ -74,6 +75,9 @@ func (tt *outboxTable) read(to uint32, from uint64, count, bytes int) (uint64, [
 }
 
 func (tt *outboxTable) deliver(_ context.Context, to uint32, d *machine.Deliver) error {
+	if tt.accept != nil {
+		<-tt.accept
+	}
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
 	if tt.closed {
@@ -201,11 +205,13 @@ func TestOutboxBoundsTheBytesOfACommand(t *testing.T) {
 		for i := range 40 { // before the receiver has a leader
 			tt.put(1, sized(uint32(i), 3<<20))
 		}
+		tt.accept = make(chan struct{})
 		o := runOutbox(t, tt)
 		o.send(tt.put(1, sized(40, 60<<20)))
 		for i := 41; i < 500; i++ {
 			o.send(tt.put(1, sized(uint32(i), 10<<10)))
 		}
+		close(tt.accept) // the number of commands does not depend on how fast they were sent
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		requireInOrder(t, tt.received[1], 500)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/hashicorp/raft"
@@ -30,25 +31,30 @@ const (
 	maxEntry = 4 << 30
 )
 
-// putChunks writes the bytes of a large log entry (header, extensions, data and checksum)
-// in chunks, and its row into the batch.
-func (s *PebbleStorage) putChunks(b *pebble.Batch, log *raft.Log, header []byte) error {
-	key := logKey(s.group, log.Index)
+// storedSize returns how many bytes a log entry has as it is stored, unless it is in chunks.
+func storedSize(log *raft.Log) int {
+	var head [maxEntryHeader]byte
+	return len(appendEntryHeader(head[:0], log)) + len(log.Extensions) + len(log.Data) + crc32.Size
+}
+
+// storedParts returns the bytes of a log entry as it is stored: header, extensions, data and checksum.
+func storedParts(key []byte, log *raft.Log) [][]byte {
+	header := appendEntryHeader(make([]byte, 0, maxEntryHeader), log)
 	sum := binary.LittleEndian.AppendUint32(nil, crcOf(key, header, log.Extensions, log.Data))
-	rest := [][]byte{header, log.Extensions, log.Data, sum}
-	left := len(header) + len(log.Extensions) + len(log.Data) + len(sum)
+	return [][]byte{header, log.Extensions, log.Data, sum}
+}
+
+// putChunks writes the bytes of a large log entry in chunks, unless storeFiles has stored them, and its row into the
+// batch.
+func (s *PebbleStorage) putChunks(b *pebble.Batch, log *raft.Log) error {
+	key, left := logKey(s.group, log.Index), storedSize(log)
 	row := binary.AppendUvarint([]byte{entryInChunks}, uint64(left))
 	row = binary.LittleEndian.AppendUint32(row, entryChecksum(key, row))
 	if left >= fileEntry {
-		if err := s.files.write(key, rest, left); err != nil {
-			return err
-		}
-		s.mu.Lock()
-		s.inFiles[log.Index] = int64(left)
-		s.mu.Unlock()
 		return b.Set(key, row, nil)
 	}
 
+	rest := storedParts(key, log)
 	chunks := s.db.NewBatchWithSize(chunkBatch + 2*chunkSize)
 	defer chunks.Close()
 	for number := uint32(0); left > 0; number++ {
@@ -90,22 +96,40 @@ func afterChunks(group uint32, index uint64) []byte {
 	return append(logKey(group, index), 0xff, 0xff, 0xff, 0xff, 0xff)
 }
 
-// dropUnfinished removes the chunks of entries whose row was not written, which are after
-// the last entry, unless keep is set. It positions it at the last row.
-func (s *PebbleStorage) dropUnfinished(it *pebble.Iterator, keep bool) error {
-	for ok := it.Last(); ok && len(it.Key()) > logKeyLen; {
-		index := binary.BigEndian.Uint64(it.Key()[groupPrefixLen:])
+// findBounds finds the first and the last entry. It removes chunks of entries whose row was not written, unless keep is
+// set: after the last entry, and before the first one, where an earlier server left them if storing an entry had failed
+// and a snapshot then replaced the log.
+func (s *PebbleStorage) findBounds(it *pebble.Iterator, keep bool) error {
+	drop := func(index uint64) error {
+		if keep {
+			return nil
+		}
+		return s.db.DeleteRange(logKey(s.group, index), afterChunks(s.group, index), pebble.NoSync)
+	}
+	for ok := it.First(); ok && len(it.Key()) > logKeyLen; {
+		index := indexOf(it.Key())
+		ok = it.SeekGE(logKey(s.group, index+1))
+		if err := drop(index); err != nil {
+			return err
+		}
+	}
+	if !it.Valid() {
+		return it.Error()
+	}
+	s.first = indexOf(it.Key())
+	for it.Last(); it.Valid() && len(it.Key()) > logKeyLen; {
+		index := indexOf(it.Key())
 		row := logKey(s.group, index)
 		if it.SeekGE(row) && len(it.Key()) == logKeyLen {
 			break
 		}
-		ok = it.SeekLT(row)
-		if keep {
-			continue
-		}
-		if err := s.db.DeleteRange(row, logKey(s.group, index+1), pebble.NoSync); err != nil {
+		it.SeekLT(row)
+		if err := drop(index); err != nil {
 			return err
 		}
+	}
+	if it.Valid() {
+		s.last = indexOf(it.Key())
 	}
 	return it.Error()
 }

@@ -77,8 +77,8 @@ func TestChunksWithoutTheirRowAreNoEntry(t *testing.T) {
 	for _, kept := range [][]*raft.Log{nil, logs[:1], logs[:3]} {
 		s, closeIt := open(t, dir)
 		require.NoError(t, s.StoreLogs(kept))
-		db := s.db
-		b := db.NewBatch()
+		require.NoError(t, s.storeFiles(logs[3:5]))
+		b := s.db.NewBatch()
 		for _, log := range logs[3:5] {
 			require.NoError(t, s.put(b, log))
 		}

@@ -45,6 +45,9 @@ func logKey(group uint32, index uint64) []byte {
 	return key
 }
 
+// indexOf returns the index of the entry that a row or chunk belongs to.
+func indexOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[groupPrefixLen:]) }
+
 func stableKey(group uint32, name []byte) []byte {
 	key := make([]byte, groupPrefixLen, groupPrefixLen+len(name))
 	putGroupPrefix(key, keyKindStable, group)
@@ -86,7 +89,7 @@ func decodeEntry(key, value []byte, log *raft.Log) error {
 		return fmt.Errorf("entry header: %w", ErrCorrupt)
 	}
 	*log = raft.Log{
-		Index: binary.BigEndian.Uint64(key[groupPrefixLen:]),
+		Index: indexOf(key),
 		Term:  term,
 		Type:  raft.LogType(body[1]),
 		Data:  r.Rest[extensions:],
@@ -112,7 +115,7 @@ func decodeHeader(key, value []byte, log *raft.Log) (size int, err error) {
 	if r.Bad || extensions > maxEntry || data > maxEntry {
 		return 0, fmt.Errorf("entry header: %w", ErrCorrupt)
 	}
-	*log = raft.Log{Index: binary.BigEndian.Uint64(key[groupPrefixLen:]), Term: term, Type: raft.LogType(value[1])}
+	*log = raft.Log{Index: indexOf(key), Term: term, Type: raft.LogType(value[1])}
 	if appended != 0 {
 		log.AppendedAt = time.Unix(0, appended)
 	}

@@ -32,12 +32,16 @@ func (l *DB) Destroy(group uint32) error {
 	b := l.db.NewBatch()
 	for _, kind := range []byte{keyKindLog, keyKindStable} {
 		from, to := groupBounds(kind, group)
+		l.files.countRemoved(from, to)
 		if err := b.DeleteRange(from, to, nil); err != nil {
 			return errors.Join(err, b.Close())
 		}
 	}
 	if err := b.Commit(pebble.Sync); err != nil {
 		return fmt.Errorf("remove group %d: %w", group, err)
+	}
+	if err := l.files.flushRemoved(); err != nil {
+		return fmt.Errorf("flush the removal of group %d: %w", group, err)
 	}
 	return nil
 }

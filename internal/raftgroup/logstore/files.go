@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 	// fileWriteback is after how many bytes of a file the disk starts to write them: otherwise the syncs of other
 	// groups would wait for the whole file.
 	fileWriteback = 512 << 10
-	// removedInFiles is about how many bytes of removed entries may remain in files, which are deleted once the
+	// removedInFiles is about how many bytes of removed entries may remain in table files, which are deleted once the
 	// database has flushed the removal.
 	removedInFiles = 64 << 20
 )
@@ -34,7 +35,7 @@ type entryFiles struct {
 	dir     string
 	options sstable.WriterOptions
 	number  atomic.Uint64 // of the last file
-	removed atomic.Int64  // bytes of removed entries in files
+	removed atomic.Int64  // bytes of removed entries in table files, since the last flush
 	chunks  atomic.Uint64 // written so far
 }
 
@@ -44,22 +45,40 @@ func newEntryFiles(db *pebble.DB, o *pebble.Options, dir string) *entryFiles {
 	return &entryFiles{db: db, fs: o.FS, dir: dir, options: o.MakeWriterOptions(len(o.Levels)-1, db.TableFormat())}
 }
 
-// write stores the chunks of an entry durably. If an entry at its key was removed without a sync, Pebble makes that
-// removal durable before.
-func (f *entryFiles) write(key []byte, parts [][]byte, size int) error {
-	// Pebble deletes files with such names when it opens a database.
-	path := f.fs.PathJoin(f.dir, fmt.Sprintf("temporary.%06d.dbtmp", f.number.Add(1)))
-	err := f.create(path, key, parts, size)
-	if err == nil {
-		err = f.db.Ingest(context.Background(), []string{path}) // removes path
+// storeFiles stores the chunks of those entries that have at least fileEntry bytes durably: of all or, if it fails, of
+// none. If an entry at the same index was removed without a sync, Pebble makes that removal durable before.
+func (s *PebbleStorage) storeFiles(logs []*raft.Log) error {
+	var paths []string
+	for _, log := range logs {
+		size := storedSize(log)
+		if size < fileEntry {
+			continue
+		}
+		// Pebble deletes files with such names when it opens a database.
+		path := s.files.fs.PathJoin(s.files.dir, fmt.Sprintf("temporary.%06d.dbtmp", s.files.number.Add(1)))
+		paths = append(paths, path)
+		key := logKey(s.group, log.Index)
+		if err := s.files.create(path, key, storedParts(key, log), size); err != nil {
+			return errors.Join(err, s.files.remove(paths))
+		}
 	}
-	if err == nil {
+	if len(paths) == 0 {
 		return nil
 	}
-	if left := f.fs.Remove(path); left != nil && !errors.Is(left, os.ErrNotExist) {
-		err = errors.Join(err, left)
+	if err := s.files.db.Ingest(context.Background(), paths); err != nil {
+		return errors.Join(err, s.files.remove(paths))
 	}
-	return err
+	return nil // Ingest has removed the names
+}
+
+func (f *entryFiles) remove(paths []string) error {
+	var errs []error
+	for _, path := range paths {
+		if err := f.fs.Remove(path); !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // create writes a synced table file with chunks.
@@ -84,9 +103,16 @@ func (f *entryFiles) create(path string, key []byte, parts [][]byte, size int) e
 	return w.Close()
 }
 
-// countRemoved counts bytes of removed entries. It has the removals flushed once that frees enough space.
-func (f *entryFiles) countRemoved(bytes int64) error {
-	if bytes == 0 || f.removed.Add(bytes) < removedInFiles {
+// countRemoved counts what tables contain between two keys, which are about to be removed.
+func (f *entryFiles) countRemoved(from, to []byte) {
+	if bytes, err := f.db.EstimateDiskUsage(from, to); err == nil { // fails only if from is after to
+		f.removed.Add(int64(bytes))
+	}
+}
+
+// flushRemoved has removals flushed if that frees enough space.
+func (f *entryFiles) flushRemoved() error {
+	if f.removed.Load() < removedInFiles {
 		return nil
 	}
 	f.removed.Store(0)

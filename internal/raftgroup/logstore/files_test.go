@@ -1,7 +1,10 @@
 package logstore
 
 import (
+	"errors"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,10 +63,8 @@ func TestPowerFailureWhileAnEntryInAFileIsReplaced(t *testing.T) {
 	require.NoError(t, s.DeleteRange(2, 2))
 	s, err := db.Storage(7)
 	require.NoError(t, err)
-	b := db.db.NewBatch()
-	require.NoError(t, s.put(b, fileLog(2, 2, 9)))
+	require.NoError(t, s.storeFiles([]*raft.Log{fileLog(2, 2, 9)}))
 	crashed := fs.CrashClone(vfs.CrashCloneCfg{})
-	require.NoError(t, b.Close())
 	require.NoError(t, db.Close())
 
 	s, db = openLog(t, crashed)
@@ -77,22 +78,131 @@ func TestPowerFailureWhileAnEntryInAFileIsReplaced(t *testing.T) {
 }
 
 // The file of a removed entry is deleted, although the memtable with the removal does not fill up: whether
-// entries are removed as they come, or one by one after many of them.
+// entries are removed as they come, one by one after many of them, after a restart, or with their group.
 func TestFilesOfRemovedEntriesAreDeleted(t *testing.T) {
-	for _, kept := range []uint64{0, 24} {
-		s, db := openLog(t, vfs.NewMem())
-		for index := uint64(1); index <= 25+kept; index++ {
-			if index <= 25 {
+	const entries = 25
+	for name, c := range map[string]struct {
+		kept             uint64
+		restart, destroy bool
+	}{
+		"as they come":    {},
+		"after many":      {kept: entries - 1},
+		"after a restart": {kept: entries, restart: true},
+		"with the group":  {kept: entries, destroy: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			s, db := openLog(t, fs)
+			for index := uint64(1); index <= entries; index++ {
 				require.NoError(t, s.StoreLog(fileLog(index, 1, 40)))
+				if index > c.kept {
+					require.NoError(t, s.DeleteRange(index-c.kept, index-c.kept))
+				}
 			}
-			if index > kept {
-				require.NoError(t, s.DeleteRange(index-kept, index-kept))
+			if c.restart {
+				require.NoError(t, db.Close())
+				s, db = openLog(t, fs)
 			}
+			if c.destroy {
+				require.NoError(t, db.Destroy(7))
+			}
+			if first, last, err := Bounds(s); first > 0 && !c.destroy {
+				require.NoError(t, err)
+				require.NoError(t, s.DeleteRange(first, last))
+			}
+			require.Eventually(t, func() bool { return db.db.Metrics().DiskSpaceUsage() < removedInFiles+(16<<20) }, 30*time.Second, time.Millisecond)
+			it, err := db.db.NewIter(&pebble.IterOptions{})
+			require.NoError(t, err)
+			require.False(t, it.First())
+			require.NoError(t, it.Close())
+			require.NoError(t, db.Close())
+		})
+	}
+}
+
+var errFull = errors.New("planted failure: the disk is full")
+
+// fullDisk is a file system with room for a number of bytes in temporary files, while it is full.
+type fullDisk struct {
+	vfs.FS
+	full bool
+	room atomic.Int64
+	open atomic.Int64 // temporary files that are open
+}
+
+func (fs *fullDisk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := fs.FS.Create(name, c)
+	if err != nil || !strings.HasSuffix(name, ".dbtmp") {
+		return f, err
+	}
+	fs.open.Add(1)
+	return &fullDiskFile{f, fs}, nil
+}
+
+type fullDiskFile struct {
+	vfs.File
+	fs *fullDisk
+}
+
+func (f *fullDiskFile) Write(p []byte) (int, error) {
+	if f.fs.full && f.fs.room.Add(-int64(len(p))) < 0 {
+		return 0, errFull
+	}
+	return f.File.Write(p)
+}
+
+func (f *fullDiskFile) Close() error {
+	f.fs.open.Add(-1)
+	return f.File.Close()
+}
+
+// Of entries that could not be stored nothing remains: neither files, nor chunks that would be taken for the first entry
+// of the log when a snapshot has replaced the others.
+func TestFailureToStoreEntriesInFilesLeavesNothing(t *testing.T) {
+	for _, room := range []int64{0, fileEntry / 2, 3 * fileEntry / 2, 5 * fileEntry / 2} {
+		disk := &fullDisk{FS: vfs.NewMem()}
+		s, db := openLog(t, disk)
+		require.NoError(t, s.StoreLog(&raft.Log{Index: 1, Term: 1, Type: raft.LogNoop}))
+		disk.full = true
+		for range 3 {
+			disk.room.Store(room)
+			logs := []*raft.Log{{Index: 2, Term: 1, Type: raft.LogCommand, Data: make([]byte, largeEntry)}, fileLog(3, 1, 1), fileLog(4, 1, 1), fileLog(5, 1, 1)}
+			require.ErrorIs(t, s.StoreLogs(logs), errFull)
 		}
-		require.Eventually(t, func() bool { return db.db.Metrics().DiskSpaceUsage() < removedInFiles+(16<<20) }, 30*time.Second, time.Millisecond)
+		requireBounds(t, s, 1, 1)
+		require.Zero(t, disk.open.Load(), "files are still open")
+		names, err := disk.List("log")
+		require.NoError(t, err)
+		require.NotContains(t, strings.Join(names, " "), "dbtmp")
+		require.Zero(t, db.db.Metrics().Total().TablesCount)
+
+		disk.full = false
+		require.NoError(t, s.DeleteRange(1, 1)) // a snapshot is installed
+		after := []*raft.Log{fileLog(100, 2, 2), {Index: 101, Term: 2, Type: raft.LogNoop}}
+		require.NoError(t, s.StoreLogs(after))
+		require.NoError(t, db.Close())
+		s, db = openLog(t, disk)
+		requireBounds(t, s, 100, 101)
+		requireLogs(t, s, after)
+		require.NoError(t, db.Close())
+	}
+}
+
+// An earlier server may have left chunks before the first entry.
+func TestChunksBeforeTheFirstEntryAreRemoved(t *testing.T) {
+	fs := vfs.NewMem()
+	s, db := openLog(t, fs)
+	require.NoError(t, s.storeFiles([]*raft.Log{fileLog(3, 1, 1), fileLog(5, 1, 1)}))
+	require.NoError(t, s.StoreLog(&raft.Log{Index: 9, Term: 2, Type: raft.LogNoop}))
+	require.NoError(t, db.Close())
+	for range 2 {
+		s, db = openLog(t, fs)
+		requireBounds(t, s, 9, 9)
+		require.ErrorIs(t, s.GetLog(3, new(raft.Log)), raft.ErrLogNotFound)
 		it, err := db.db.NewIter(&pebble.IterOptions{})
 		require.NoError(t, err)
-		require.False(t, it.First())
+		require.True(t, it.First())
+		require.Equal(t, logKey(7, 9), it.Key())
 		require.NoError(t, it.Close())
 		require.NoError(t, db.Close())
 	}

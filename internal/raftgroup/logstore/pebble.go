@@ -23,24 +23,17 @@ type PebbleStorage struct {
 	// mu covers the fields below. first and last mirror the entries on disk; 0 means none.
 	mu          sync.RWMutex
 	first, last uint64
-	inFiles     map[uint64]int64 // bytes of the entries that were written to files since the start, by index
 }
 
 // Storage opens the storage of one group, which must not be open already.
 func (l *DB) Storage(group uint32) (*PebbleStorage, error) {
-	s := &PebbleStorage{db: l.db, large: l.large, files: l.files, group: group, inFiles: make(map[uint64]int64)}
+	s := &PebbleStorage{db: l.db, large: l.large, files: l.files, group: group}
 	from, to := groupBounds(keyKindLog, group)
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
 		return nil, fmt.Errorf("open log of group %d: %w", group, err)
 	}
-	err = s.dropUnfinished(it, l.readOnly)
-	if err == nil && it.Valid() {
-		s.last = binary.BigEndian.Uint64(it.Key()[groupPrefixLen:])
-	}
-	if it.First() && s.last > 0 {
-		s.first = binary.BigEndian.Uint64(it.Key()[groupPrefixLen:])
-	}
+	err = s.findBounds(it, l.readOnly)
 	if err := errors.Join(err, it.Close()); err != nil {
 		return nil, fmt.Errorf("open log of group %d: %w", group, err)
 	}
@@ -112,6 +105,9 @@ func (s *PebbleStorage) StoreLogs(logs []*raft.Log) error {
 	if len(logs) == 0 {
 		return nil
 	}
+	if err := s.storeFiles(logs); err != nil {
+		return fmt.Errorf("store entries of group %d: %w", s.group, err)
+	}
 	b := s.db.NewBatchWithSize(batchBytes(logs))
 	for _, log := range logs {
 		if err := s.put(b, log); err != nil {
@@ -140,7 +136,7 @@ func (s *PebbleStorage) put(b *pebble.Batch, log *raft.Log) error {
 	header := appendEntryHeader(head[:0], log)
 	body := len(header) + len(log.Extensions) + len(log.Data)
 	if body >= largeEntry {
-		return s.putChunks(b, log, header)
+		return s.putChunks(b, log)
 	}
 
 	op := b.SetDeferred(logKeyLen, body+4)
@@ -173,14 +169,16 @@ const largeBatch = 64 << 10
 // DeleteRange removes the entries from lo to hi, both included: a prefix when the log is
 // compacted, a suffix when it conflicts with the leader's. It need not be synced by itself:
 // whatever Raft writes next and depends on it is ordered after it in the same write-ahead
-// log, or is a file, see entryFiles.write.
+// log, or is a file, see storeFiles.
 func (s *PebbleStorage) DeleteRange(lo, hi uint64) error {
 	if lo > hi {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.db.DeleteRange(logKey(s.group, lo), afterChunks(s.group, hi), pebble.NoSync); err != nil {
+	from, to := logKey(s.group, lo), afterChunks(s.group, hi)
+	s.files.countRemoved(from, to)
+	if err := s.db.DeleteRange(from, to, pebble.NoSync); err != nil {
 		return fmt.Errorf("truncate log of group %d: %w", s.group, err)
 	}
 	switch {
@@ -191,14 +189,7 @@ func (s *PebbleStorage) DeleteRange(lo, hi uint64) error {
 	case hi >= s.last:
 		s.last = min(s.last, lo-1)
 	}
-	removed := int64(0)
-	for index, bytes := range s.inFiles {
-		if lo <= index && index <= hi {
-			removed += bytes
-			delete(s.inFiles, index)
-		}
-	}
-	if err := s.files.countRemoved(removed); err != nil {
+	if err := s.files.flushRemoved(); err != nil {
 		return fmt.Errorf("flush the log of group %d: %w", s.group, err)
 	}
 	return nil

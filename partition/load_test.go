@@ -1,8 +1,11 @@
 package partition
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,7 +39,9 @@ type worker struct {
 func newWorker() *worker { return &worker{acked: map[string]int{}} }
 
 func (w *worker) definitions() []restate.ServiceDefinition {
-	steps := restate.NewService("Steps").Handler("do", restate.NewServiceHandler(w.steps))
+	steps := restate.NewService("Steps").
+		Handler("do", restate.NewServiceHandler(w.steps)).
+		Handler("sum", restate.NewServiceHandler(sumOf))
 	counter := restate.NewObject("Counter").Handler("add", restate.NewObjectHandler(
 		func(ctx restate.ObjectContext, by int) (int, error) {
 			n, err := restate.Get[int](ctx, "n")
@@ -61,6 +66,12 @@ func (w *worker) steps(ctx restate.Context, name string) (int, error) {
 		}
 	}
 	return 6, nil
+}
+
+// sumOf returns the checksum of its input, which passes through a step.
+func sumOf(ctx restate.Context, input string) (uint32, error) {
+	kept, err := restate.Run(ctx, func(restate.RunContext) (string, error) { return input, nil })
+	return crc32.ChecksumIEEE([]byte(kept)), err
 }
 
 // run executes a step. The result is the number of the execution.
@@ -89,6 +100,7 @@ type load struct {
 	c        *replicaSet
 	w        *worker
 	acks     atomic.Int64
+	large    atomic.Int64 // responses to calls with large inputs
 	last     atomic.Int64 // time of the last response, in ns
 	longest  atomic.Int64 // between two responses, in ns
 	added    [loadKeys]atomic.Int64
@@ -129,6 +141,25 @@ func (l *load) client(id int) {
 	}
 }
 
+// largeClient calls with inputs whose log entries are table files.
+func (l *load) largeClient(rng *rand.Rand) {
+	for {
+		select {
+		case <-l.finished:
+			return
+		default:
+		}
+		input := bytes.Repeat([]byte{'a' + byte(rng.IntN(26))}, 4<<20+rng.IntN(16<<20))
+		for i := 0; i < len(input); i += 1 << 10 {
+			input[i] = 'a' + byte(rng.IntN(26))
+		}
+		inv := request("Steps", "sum", fmt.Sprintf("%q", input))
+		inv.Retention = machine.Retention{}
+		l.ask(inv, fmt.Sprint(crc32.ChecksumIEEE(input)))
+		l.large.Add(1)
+	}
+}
+
 func (l *load) ask(inv *machine.Invoke, want string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -152,6 +183,13 @@ func (l *load) progress(n int64) {
 	l.c.t.Helper()
 	want := l.acks.Load() + n
 	require.Eventually(l.c.t, func() bool { return l.acks.Load() >= want }, time.Minute, time.Millisecond)
+}
+
+// progressLarge waits for n more responses to calls with large inputs.
+func (l *load) progressLarge(n int64) {
+	l.c.t.Helper()
+	want := l.large.Load() + n
+	require.Eventually(l.c.t, func() bool { return l.large.Load() >= want }, time.Minute, time.Millisecond)
 }
 
 // gap returns the longest time without a response since the last call of gap.

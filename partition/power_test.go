@@ -66,6 +66,15 @@ func powerRounds(t *testing.T, short int) int {
 // takes effect twice, no acknowledged step is repeated, and every host restarts without
 // intervention.
 func TestPowerLoss(t *testing.T) {
+	losePower(t, 12, false)
+}
+
+// Some of the log entries are so large that they are table files.
+func TestPowerLossWithLargeEntries(t *testing.T) {
+	losePower(t, 3, true)
+}
+
+func losePower(t *testing.T, rounds int, large bool) {
 	seed := rand.Uint64()
 	if text := os.Getenv("POWER_SEED"); text != "" {
 		var err error
@@ -75,8 +84,15 @@ func TestPowerLoss(t *testing.T) {
 	t.Logf("POWER_SEED=%d reproduces the hosts and blocks, but not the timing", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	c, l := loaded(t, memoryDisk)
+	if large {
+		inputs := rand.New(rand.NewPCG(seed, 1))
+		l.clients.Go(func() { l.largeClient(inputs) })
+	}
 	one, all := 0, 0
-	for range powerRounds(t, 12) {
+	for range powerRounds(t, rounds) {
+		if large && rng.IntN(2) == 0 {
+			l.progressLarge(1)
+		}
 		l.progress(int64(20 + rng.IntN(100)))
 		if rng.IntN(3) == 0 {
 			if err := c.hosts[c.leader()].p.Checkpoint(t.Context()); err != nil {
@@ -98,7 +114,7 @@ func TestPowerLoss(t *testing.T) {
 	l.progress(50)
 	l.finish(t)
 	c.requireSame(0, 1, 2)
-	t.Logf("%d power losses of one host, %d of all", one, all)
+	t.Logf("%d power losses of one host, %d of all, %d responses to large calls", one, all, l.large.Load())
 }
 
 // A bit is flipped in the write-ahead log of a host that has lost power, and another host

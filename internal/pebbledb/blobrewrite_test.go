@@ -102,6 +102,6 @@ func TestReleasesWithoutValueSeparationReadBlobFiles(t *testing.T) {
 	}
 	require.NoError(t, old.Close())
 	db = openBlobs(t, disk, make(chan error, 100))
-	require.NoError(t, CheckBlobFiles(db, disk, "db"))
+	require.NoError(t, CheckFiles(db, disk, "db"))
 	require.NoError(t, db.Close())
 }

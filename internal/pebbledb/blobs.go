@@ -35,10 +35,14 @@ func SeparateValues(o *pebble.Options) {
 	}
 }
 
-// CheckBlobFiles checks that the blob files of a database that was just opened exist and are
-// complete. Pebble checks only sstables when it opens a database, and panics when it opens a
-// damaged blob file. pebble.IsCorruptionError and fs.ErrNotExist recognize the errors.
-func CheckBlobFiles(db *pebble.DB, fs vfs.FS, dir string) error {
+// CheckFiles checks that the blob files of a database that was just opened exist and are
+// complete, and that footers and properties of sstables can be read. Pebble checks only that
+// sstables exist and are complete; it panics when it opens a damaged blob file, and without pause
+// retries to read properties. pebble.IsCorruptionError and fs.ErrNotExist recognize the errors.
+func CheckFiles(db *pebble.DB, fs vfs.FS, dir string) error {
+	if _, err := db.SSTables(pebble.WithProperties()); err != nil {
+		return err
+	}
 	for {
 		version := db.DebugCurrentVersion()
 		pin, err := db.NewIter(nil) // retains the files of the current version

@@ -76,6 +76,30 @@ func TestDamagedValueInABlobFileIsNotEmpty(t *testing.T) {
 	require.NoError(t, db.Close())
 }
 
+// A damaged block of an sstable is an error for whoever reads it, and does not end the process.
+func TestDamagedBlockOfAnSSTable(t *testing.T) {
+	dir := t.TempDir()
+	db := openAt(t, dir)
+	txn := partition(t, db, 1).Begin()
+	object := machine.Object{Service: "S", Key: "k"}
+	txn.PutValue(object, []byte("small"), []byte("value"))
+	require.NoError(t, txn.Commit(1, 1))
+	flush(t, db)
+	require.NoError(t, db.Close())
+	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	require.NoError(t, err)
+	require.Len(t, tables, 1)
+	content, err := os.ReadFile(tables[0])
+	require.NoError(t, err)
+	content[10] ^= 1
+	require.NoError(t, os.WriteFile(tables[0], content, 0o600))
+
+	db = openAt(t, dir)
+	_, err = db.Partition(1)
+	require.ErrorIs(t, err, ErrDamaged)
+	require.NoError(t, db.Close())
+}
+
 func TestBytesOfBlobFilesAreCounted(t *testing.T) {
 	db := openAt(t, t.TempDir())
 	txn := partition(t, db, 1).Begin()

@@ -76,7 +76,7 @@ func Open(dir string, opts Options) (*DB, error) {
 	large := pebbledb.NewLargeWrites(po)
 	db, err := pebble.Open(dir, po)
 	if err == nil {
-		if err = pebbledb.CheckBlobFiles(db, opts.FS, dir); err != nil {
+		if err = pebbledb.CheckFiles(db, opts.FS, dir); err != nil {
 			err = errors.Join(err, db.Close())
 		}
 	}
@@ -149,6 +149,7 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock, written *p
 			WriteStallBegin: func(i pebble.WriteStallBeginInfo) { log.Warn("writes stalled by the disk", "reason", i.Reason) },
 		},
 	}
+	pebbledb.ReportDamage(po, log)
 	pebbledb.SeparateValues(po)
 	written.Watch(po)
 	for i := range po.Levels {

@@ -53,6 +53,9 @@ func (db *DB) Partition(id uint32) (*Partition, error) {
 	p := &Partition{db: db, id: uint16(id), turn: make(chan struct{}, 1)}
 	p.txn.p = p
 	if err := p.load(); err != nil {
+		if pebble.IsCorruptionError(err) {
+			err = fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
 		return nil, fmt.Errorf("open partition %d: %w", id, err)
 	}
 	db.partitions[p.id] = p

@@ -82,6 +82,7 @@ func Open(dir string, opts Options) (*DB, error) {
 	}
 	written := new(pebbledb.WriteProgress)
 	po.EventListener = new(pebble.EventListener)
+	pebbledb.ReportDamage(po, logger.With("component", "log_database"))
 	pebbledb.SeparateValues(po)
 	written.Watch(po)
 	large := pebbledb.NewLargeWrites(po)
@@ -89,7 +90,7 @@ func Open(dir string, opts Options) (*DB, error) {
 	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
 	db, err := openPebble(dir, po)
 	if err == nil {
-		if err = pebbledb.CheckBlobFiles(db, fs, dir); err != nil {
+		if err = pebbledb.CheckFiles(db, fs, dir); err != nil {
 			err = errors.Join(err, db.Close())
 		}
 	}

@@ -1,8 +1,11 @@
 package logstore
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -206,4 +209,38 @@ func TestChunksBeforeTheFirstEntryAreRemoved(t *testing.T) {
 		require.NoError(t, it.Close())
 		require.NoError(t, db.Close())
 	}
+}
+
+// Damage in a file is an error for the group that reads the entry, and does not end the process. Damage at the end of a
+// file is found when the database is opened.
+func TestDamageInAFileOfAnEntry(t *testing.T) {
+	dir := t.TempDir()
+	db, err := Open(dir, Options{Logger: quiet})
+	require.NoError(t, err)
+	s, err := db.Storage(7)
+	require.NoError(t, err)
+	require.NoError(t, s.StoreLogs([]*raft.Log{fileLog(1, 1, 1), {Index: 2, Term: 1, Type: raft.LogNoop}}))
+	require.NoError(t, db.Close())
+	files, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	require.NoError(t, err)
+	content, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	flip := func(at int) {
+		damaged := bytes.Clone(content)
+		damaged[at] ^= 1
+		require.NoError(t, os.WriteFile(files[0], damaged, 0o600))
+	}
+
+	flip(len(content) / 2)
+	db, err = Open(dir, Options{Logger: quiet, ReadOnly: true})
+	require.NoError(t, err)
+	s, err = db.Storage(7)
+	require.NoError(t, err)
+	require.ErrorIs(t, s.GetLog(1, new(raft.Log)), ErrCorrupt)
+	require.NoError(t, s.GetLog(2, new(raft.Log)))
+	require.NoError(t, db.Close())
+
+	flip(len(content) - 5)
+	_, err = Open(dir, Options{Logger: quiet, ReadOnly: true})
+	require.ErrorIs(t, err, ErrCorrupt)
 }

@@ -31,11 +31,11 @@ func (l *DB) Storage(group uint32) (*PebbleStorage, error) {
 	from, to := groupBounds(keyKindLog, group)
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
-		return nil, fmt.Errorf("open log of group %d: %w", group, err)
+		return nil, fmt.Errorf("open log of group %d: %w", group, readError(err))
 	}
 	err = s.findBounds(it, l.readOnly)
 	if err := errors.Join(err, it.Close()); err != nil {
-		return nil, fmt.Errorf("open log of group %d: %w", group, err)
+		return nil, fmt.Errorf("open log of group %d: %w", group, readError(err))
 	}
 	return s, nil
 }

@@ -155,13 +155,15 @@ func (l *load) largeClient(rng *rand.Rand) {
 		}
 		inv := request("Steps", "sum", fmt.Sprintf("%q", input))
 		inv.Retention = machine.Retention{}
-		l.ask(inv, fmt.Sprint(crc32.ChecksumIEEE(input)))
+		l.askWithin(5*time.Minute, inv, fmt.Sprint(crc32.ChecksumIEEE(input))) // it starts again after each power loss
 		l.large.Add(1)
 	}
 }
 
-func (l *load) ask(inv *machine.Invoke, want string) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+func (l *load) ask(inv *machine.Invoke, want string) { l.askWithin(time.Minute, inv, want) }
+
+func (l *load) askWithin(limit time.Duration, inv *machine.Invoke, want string) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	e, err := l.c.call(ctx, inv)
 	if err != nil {
@@ -189,7 +191,7 @@ func (l *load) progress(n int64) {
 func (l *load) progressLarge(n int64) {
 	l.c.t.Helper()
 	want := l.large.Load() + n
-	require.Eventually(l.c.t, func() bool { return l.large.Load() >= want }, time.Minute, time.Millisecond)
+	require.Eventually(l.c.t, func() bool { return l.large.Load() >= want }, 5*time.Minute, time.Millisecond)
 }
 
 // gap returns the longest time without a response since the last call of gap.

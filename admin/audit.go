@@ -19,6 +19,10 @@ import (
 // response.
 const auditTimeout = 5 * time.Second
 
+// dryRunTimeout is the same for a dry run, which shows what a cluster without a leader of its metadata can do. Then
+// its record is in the log of the node.
+const dryRunTimeout = time.Second
+
 // Keys under which handlers store data for the audit record in the context of a request.
 const (
 	auditObject  = "audit object"  // string, see concerns
@@ -94,7 +98,11 @@ func (s *Server) record(c echo.Context, r route, err error) {
 		return
 	}
 	action.Omitted = omitted
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), auditTimeout)
+	timeout := auditTimeout
+	if c.Get(auditDryRun) != nil {
+		timeout = dryRunTimeout
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), timeout)
 	defer cancel()
 	if err := s.registry.RecordAction(ctx, action); err != nil {
 		s.log.Error("action not recorded in the audit log", "err", err, "principal", action.Principal, "token", action.Token, "address", action.Address,

@@ -44,7 +44,7 @@ func inspectFlags() *offlineFlags {
 }
 
 // inspect runs the command inspect.
-func inspect(ctx context.Context, args, environ []string, out io.Writer) (err error) {
+func inspect(ctx context.Context, args, environ []string, out, errs io.Writer) (err error) {
 	f := inspectFlags()
 	words, err := f.parse(args)
 	if err != nil {
@@ -77,7 +77,11 @@ func inspect(ctx context.Context, args, environ []string, out io.Writer) (err er
 	lines := json.NewEncoder(buffered)
 	switch what {
 	case "entries":
-		return d.Entries(f.group, f.from, f.to, f.limit, func(e offline.Entry) error { return lines.Encode(e) })
+		next, err := d.Entries(f.group, f.from, f.to, f.limit, func(e offline.Entry) error { return lines.Encode(e) })
+		if next != 0 {
+			fmt.Fprintf(errs, "Only the first %d entries are shown; --from %d or a larger --limit shows more.\n", f.limit, next)
+		}
+		return err
 	case "export":
 		return d.Rows(ctx, f.partition, offline.Selection{Table: f.table, ID: f.id}, func(r offline.Row) error { return lines.Encode(r) })
 	}

@@ -59,7 +59,7 @@ func run(ctx context.Context) error {
 		case "health":
 			return checkHealth(ctx, args, environ)
 		case "inspect":
-			return inspect(ctx, args, environ, os.Stdout)
+			return inspect(ctx, args, environ, os.Stdout, os.Stderr)
 		case "repair":
 			return repair(args, environ, os.Stdin, os.Stdout)
 		case "recover":

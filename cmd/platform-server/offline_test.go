@@ -10,7 +10,7 @@ import (
 
 func TestHelpOfOfflineCommands(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, inspect(t.Context(), []string{"--help"}, nil, &out))
+	require.NoError(t, inspect(t.Context(), []string{"--help"}, nil, &out, &out))
 	require.Contains(t, out.String(), "--partition")
 	require.Contains(t, out.String(), "inspect entries --group")
 	out.Reset()
@@ -32,7 +32,7 @@ func TestOfflineCommandsRefuse(t *testing.T) {
 			words := strings.Fields(c.args)
 			var err error
 			if words[0] == "inspect" {
-				err = inspect(t.Context(), words[1:], nil, new(bytes.Buffer))
+				err = inspect(t.Context(), words[1:], nil, new(bytes.Buffer), new(bytes.Buffer))
 			} else {
 				err = repair(words[1:], nil, strings.NewReader(""), new(bytes.Buffer))
 			}

@@ -151,7 +151,7 @@ func dropEntry(d *offline.Directory, f *offlineFlags, in io.Reader, out io.Write
 	}
 	show := json.NewEncoder(out)
 	show.SetIndent("", "  ")
-	err := d.Entries(f.group, f.index, f.index, 1, func(e offline.Entry) error { return show.Encode(e) })
+	_, err := d.Entries(f.group, f.index, f.index, 1, func(e offline.Entry) error { return show.Encode(e) })
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package pebbledb
 
 import (
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -25,4 +26,12 @@ func ReportDamage(o *pebble.Options, log *slog.Logger) {
 			log.Error("damage in a file of a database", "path", i.Path, "err", i.Details)
 		}
 	}
+}
+
+// Explain returns an error of Pebble without its internals: for damage, the file and the reason.
+func Explain(err error) error {
+	if i := pebble.ExtractDataCorruptionInfo(err); i != nil {
+		return fmt.Errorf("%s is damaged: %w", i.Path, i.Details)
+	}
+	return err
 }

@@ -1,5 +1,10 @@
 package store
 
+import (
+	"maps"
+	"slices"
+)
+
 // TableOf returns the name of the table of a key of Export.Rows, for operators.
 func TableOf(key []byte) string {
 	if len(key) == 0 {
@@ -10,6 +15,9 @@ func TableOf(key []byte) string {
 	}
 	return "unknown"
 }
+
+// Tables returns the names of all tables.
+func Tables() []string { return slices.Sorted(maps.Values(tableNames)) }
 
 var tableNames = map[byte]string{
 	tableMeta:             "meta",

@@ -43,7 +43,7 @@ func Open(base, nodeName string) (*Dir, error) {
 	if err := os.MkdirAll(d.path, 0o700); err != nil {
 		return nil, fmt.Errorf("create data directory: %w", err)
 	}
-	if err := d.acquire(); err != nil {
+	if err := d.acquire("stop that one, or give this one its own --base-dir or --node-name"); err != nil {
 		return nil, err
 	}
 	if err := d.checkFormat(); err != nil {
@@ -109,15 +109,19 @@ func exclusive(lock int) error {
 	}
 }
 
-func (d *Dir) acquire() error {
+// acquire locks the directory. remedy says what to do if a server uses it.
+func (d *Dir) acquire(remedy string) error {
 	lock, err := os.OpenFile(d.In("LOCK"), os.O_CREATE|os.O_RDWR, 0o600)
+	if errors.Is(err, unix.EROFS) {
+		return fmt.Errorf("open lock of the data directory: %w; copy the directory to another file system", err)
+	}
 	if err != nil {
 		return fmt.Errorf("open lock of the data directory: %w", err)
 	}
 	if err := exclusive(int(lock.Fd())); err != nil {
 		lock.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return errcode.New(errcode.RT0005, "data directory %s is used by another server; stop that one, or give this one its own --base-dir or --node-name", d.path)
+			return errcode.New(errcode.RT0005, "data directory %s is used by another server; %s", d.path, remedy)
 		}
 		return fmt.Errorf("lock data directory %s: %w", d.path, err)
 	}
@@ -129,10 +133,14 @@ func (d *Dir) acquire() error {
 // uses the directory, and if no node has created it.
 func OpenStopped(path string) (*Dir, error) {
 	d := &Dir{path: path}
-	if _, err := os.Stat(d.In("FORMAT")); err != nil {
+	_, err := os.Stat(d.In("FORMAT"))
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("open data directory: %w; run the command as the user of the server", err)
+	}
+	if err != nil {
 		return nil, errcode.New(errcode.RT0009, "%s is not the data directory of a node (base-dir/node-name): %w", path, err)
 	}
-	if err := d.acquire(); err != nil {
+	if err := d.acquire("stop it first"); err != nil {
 		return nil, err
 	}
 	if err := d.checkFormat(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -35,30 +36,53 @@ type Entry struct {
 const maxHex = 4 << 10
 
 // Entries calls visit for up to limit entries of a group's log from an index on, including
-// entries that cannot be read. It stops when visit fails.
-func (d *Directory) Entries(group uint32, from, to uint64, limit int, visit func(Entry) error) error {
+// entries that cannot be read, and returns the index of the first entry that the limit has left
+// out, or 0. It stops when visit fails, and fails if the log has no such entries.
+func (d *Directory) Entries(group uint32, from, to uint64, limit int, visit func(Entry) error) (next uint64, err error) {
+	if err := d.checkGroup(group); err != nil {
+		return 0, err
+	}
 	s, err := d.storage(group)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	first, err := s.FirstIndex()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	last, err := s.LastIndex()
-	if err != nil || last == 0 {
-		return err
+	if err != nil {
+		return 0, err
 	}
 	if to == 0 {
 		to = math.MaxUint64
 	}
-	for i := max(first, from); i <= min(last, to) && limit > 0; i++ {
+	begin, end := max(first, from), min(last, to)
+	if last == 0 {
+		return 0, fmt.Errorf("the log of group %d is empty", group)
+	}
+	if begin > end {
+		return 0, fmt.Errorf("the log of group %d has no such entries; it has %d to %d", group, first, last)
+	}
+	for i := begin; i <= end; i++ {
+		if limit <= 0 {
+			return i, nil
+		}
 		if err := visit(readEntry(s, group, i, maxHex)); err != nil {
-			return err
+			return 0, err
 		}
 		limit--
 	}
-	return nil
+	return 0, nil
+}
+
+// checkGroup fails if the directory has nothing of a group.
+func (d *Directory) checkGroup(group uint32) error {
+	known, err := d.groups()
+	if err == nil && !slices.Contains(known, group) {
+		err = fmt.Errorf("the directory has no group %d; \"platform-server inspect\" shows those it has", group)
+	}
+	return err
 }
 
 // readEntry describes an entry, with a limited number of its bytes if it cannot be decoded.

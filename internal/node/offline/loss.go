@@ -28,6 +28,9 @@ func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 	if group == MetadataGroup {
 		return d.assessMetadata()
 	}
+	if err := d.checkGroup(group); err != nil {
+		return nil, err
+	}
 	id := group - partition.GroupID(0)
 	identity, err := d.dir.ReadIdentity()
 	if err != nil {

@@ -80,10 +80,12 @@ func openDir(t *testing.T, path string, readOnly bool) *Directory {
 }
 
 func entriesOf(t *testing.T, d *Directory, from, to uint64) (all []Entry) {
-	require.NoError(t, d.Entries(testGroup, from, to, 100, func(e Entry) error {
+	next, err := d.Entries(testGroup, from, to, 100, func(e Entry) error {
 		all = append(all, e)
 		return nil
-	}))
+	})
+	require.NoError(t, err)
+	require.Zero(t, next)
 	return all
 }
 
@@ -149,6 +151,27 @@ func TestInspectShowsWhatADirectoryHolds(t *testing.T) {
 
 	require.NoError(t, d.Close())
 	require.Equal(t, before, contents(t, path), "nothing was written")
+}
+
+func TestSelectionsWithoutDataFail(t *testing.T) {
+	d := openDir(t, stopped(t), false)
+	entry := func(Entry) error { return nil }
+	row := func(Row) error { return nil }
+	next, err := d.Entries(testGroup, 0, 0, 2, entry)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, next)
+	_, err = d.Entries(99, 0, 0, 1, entry)
+	require.ErrorContains(t, err, "no group 99")
+	_, err = d.Entries(testGroup, 1000, 0, 1, entry)
+	require.ErrorContains(t, err, "it has 1 to 5")
+	require.ErrorContains(t, d.Rows(t.Context(), testPartition, Selection{Table: "nope"}, row), "journal, live")
+	require.ErrorContains(t, d.Rows(t.Context(), testPartition, Selection{ID: "inv_1"}, row), "not the id of an invocation")
+	_, err = d.DropEntry(99, 1, filepath.Join(t.TempDir(), "out"))
+	require.ErrorContains(t, err, "no group 99")
+	_, err = d.Release(99)
+	require.ErrorContains(t, err, "no group 99")
+	_, err = d.AssessLoss(99)
+	require.ErrorContains(t, err, "no group 99")
 }
 
 func TestADirectoryInUseIsRefused(t *testing.T) {

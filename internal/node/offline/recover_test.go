@@ -80,12 +80,13 @@ func membersOf(t *testing.T, dir string, id uint32) (servers []raft.Server, quar
 	d := openDir(t, dir, true)
 	defer func() { require.NoError(t, d.Close()) }()
 	group := partition.GroupID(id)
-	require.NoError(t, d.Entries(group, 0, 0, 100, func(e Entry) error {
+	_, err := d.Entries(group, 0, 0, 100, func(e Entry) error {
 		if len(e.Servers) > 0 {
 			servers = e.Servers
 		}
 		return nil
-	}))
+	})
+	require.NoError(t, err)
 	return servers, d.group(group).Quarantine
 }
 

@@ -16,6 +16,9 @@ func (d *Directory) DropEntry(group uint32, index uint64, file string) (released
 	if group == MetadataGroup {
 		return false, errors.New("entries of the metadata cannot be dropped")
 	}
+	if err := d.checkGroup(group); err != nil {
+		return false, err
+	}
 	g := d.group(group)
 	switch {
 	case g.First == 0 || index < g.First || index > g.Last:
@@ -72,6 +75,9 @@ func writeNew(path string, v any) error {
 
 // Release removes the quarantine mark of a group and returns the reason in it.
 func (d *Directory) Release(group uint32) (reason string, err error) {
+	if err := d.checkGroup(group); err != nil {
+		return "", err
+	}
 	g := d.group(group)
 	if g.Quarantine == "" {
 		return "", fmt.Errorf("group %d is not in quarantine", group)

@@ -7,10 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
 	"platform/internal/ids"
+	"platform/internal/pebbledb"
 	"platform/partition"
 	"platform/partition/store"
 	"platform/proto/raftlog"
@@ -59,12 +62,16 @@ func (d *Directory) Rows(ctx context.Context, id uint32, only Selection, visit f
 	if err != nil {
 		return err
 	}
-	known := false
-	for _, g := range groups {
-		known = known || g == partition.GroupID(id)
-	}
-	if !known {
+	if !slices.Contains(groups, partition.GroupID(id)) {
 		return fmt.Errorf("the directory has nothing of partition %d", id)
+	}
+	if only.Table != "" && !slices.Contains(store.Tables(), only.Table) {
+		return fmt.Errorf("there is no table %q; the tables are %s", only.Table, strings.Join(store.Tables(), ", "))
+	}
+	if only.ID != "" {
+		if _, err := ids.ParseInvocation(only.ID); err != nil {
+			return fmt.Errorf("%q is not the id of an invocation: %w", only.ID, err)
+		}
 	}
 	tables, err := d.tables.Partition(id)
 	if err != nil {
@@ -81,7 +88,10 @@ func (d *Directory) Rows(ctx context.Context, id uint32, only Selection, visit f
 		}
 		return true, visit(row)
 	})
-	return errors.Join(err, export.Close())
+	if damage := errors.Join(err, export.Close()); damage != nil {
+		return pebbledb.Explain(damage)
+	}
+	return nil
 }
 
 func describeRow(key, value []byte) Row {

@@ -418,7 +418,8 @@ func (e *explainer) failure() {
 		e.detail("Last failure", "The last attempt failed: %s", brief(text, e.ID, limit))
 	}
 	if command := e.row.Text("last_failure_related_command_type"); command != "" {
-		e.detail("Failed command", "It failed in %s %s.", command, e.row.Text("last_failure_related_command_name"))
+		named := strings.TrimSpace(command + " " + e.row.Text("last_failure_related_command_name"))
+		e.detail("Failed command", "It failed in %s.", named)
 	}
 }
 

@@ -153,6 +153,12 @@ func TestExplanations(t *testing.T) {
 			details: []string{"Last failure: The last attempt failed: boom", "Failed command: It failed in Run charge."},
 			steps:   []string{"`platform invocations resume ID` continues it.", "`platform invocations cancel ID` ends it."},
 		},
+		"paused after a failure of a command without a name": {
+			row:     `"status":"paused","modified_at":"2026-11-20T18:21:38Z","last_pause_cause":"attempts-used-up","last_pause_attempts":3,"last_failure":"boom","last_failure_related_command_type":"Sleep"`,
+			summary: "It was paused at 2026-11-20T18:21:38.000Z (1s ago): the maximum number of attempts of its retry policy was reached (3 failed).",
+			details: []string{"Last failure: The last attempt failed: boom", "Failed command: It failed in Sleep."},
+			steps:   []string{"`platform invocations resume ID` continues it.", "`platform invocations cancel ID` ends it."},
+		},
 		"backing off on a deployment that is not the latest": {
 			row:     `"status":"backing-off","next_retry_at":"2026-11-20T18:22:39Z","target_service_name":"S","pinned_deployment_id":"dp_1","last_failure":"boom"`,
 			summary: "Its last attempt failed; the next one starts at 2026-11-20T18:22:39.000Z (in 1m).",

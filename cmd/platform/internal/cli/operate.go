@@ -202,7 +202,7 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 	}
 	a.selectionTable(op, selected)
 	if more {
-		a.Hint.Box(fmt.Sprintf("More than these %d invocations match.", len(selected)), "Repeat the command afterwards, or use --limit.")
+		a.Hint.Box(fmt.Sprintf("More than these %d invocations match.", len(selected)), "Repeat the command, use --limit, or start a job for all of them: see `platform jobs start --help`.")
 	}
 	if err := a.Confirm(fmt.Sprintf("%s %s?", op.verb, countOf(len(selected)))); err != nil {
 		return err
@@ -210,6 +210,9 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 	var all client.Batch
 	for batch := range slices.Chunk(selected, client.MaxBatch) {
 		done, err := a.Client.Operate(ctx, op.name, batch.ids(), client.OperateOptions{Deployment: op.deployment, Reason: op.reason})
+		if err != nil && len(all.Succeeded) > 0 {
+			return fmt.Errorf("%w (%d of %s before)", err, len(all.Succeeded), countOf(len(selected)))
+		}
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,21 +45,24 @@ func (a *app) awaitPaused(ctx context.Context, list []client.BatchSuccess) (pend
 	}
 }
 
+// statusChunk is the number of invocations whose status is read in one query, so that queries of
+// many remain below the server's limit of 1 MiB.
+const statusChunk = 10_000
+
 // pausing returns the ids of invocations whose pause is pending.
 func (a *app) pausing(ctx context.Context, list []client.BatchSuccess) (pending []string, err error) {
-	if len(list) == 0 {
-		return nil, nil
-	}
-	quoted := make([]string, len(list))
-	for i, s := range list {
-		quoted[i] = client.Quote(s.ID)
-	}
-	result, err := a.Client.QueryTable(ctx, fmt.Sprintf("SELECT id FROM sys_invocation WHERE pause_requested AND id IN (%s)", strings.Join(quoted, ", ")), "strong")
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range result.Rows {
-		pending = append(pending, row.Text("id"))
+	for chunk := range slices.Chunk(list, statusChunk) {
+		quoted := make([]string, len(chunk))
+		for i, s := range chunk {
+			quoted[i] = client.Quote(s.ID)
+		}
+		result, err := a.Client.QueryTable(ctx, fmt.Sprintf("SELECT id FROM sys_invocation WHERE pause_requested AND id IN (%s)", strings.Join(quoted, ", ")), "strong")
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range result.Rows {
+			pending = append(pending, row.Text("id"))
+		}
 	}
 	return pending, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/cmd/platform/internal/cli/command"
+	"platform/cmd/platform/internal/client"
 )
 
 // longTimeouts are for tests of responses: a busy machine may suspend a test for longer than the default timeouts.
@@ -44,4 +46,29 @@ func TestExpiredTokensAreMarked(t *testing.T) {
 	system := command.System{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }, Home: t.TempDir()}
 	require.Zero(t, Run(t.Context(), slices.Concat(longTimeouts, []string{"--admin-url", server.URL, "tokens", "list"}), system), errs.String())
 	require.Contains(t, out.String(), "(expired)")
+}
+
+// The server refuses queries of more than 1 MiB.
+func TestStatusesOfManyPausesAreReadInParts(t *testing.T) {
+	const many, limit = 100_000, 1 << 20
+	queries := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || len(body) > limit {
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			return
+		}
+		queries++
+		_, _ = io.WriteString(w, `{"columns":[],"rows":[]}`)
+	}))
+	defer server.Close()
+	a := &app{App: &command.App{Client: client.New(client.Options{AdminURL: server.URL, Log: slog.New(slog.DiscardHandler)})}}
+	list := make([]client.BatchSuccess, many)
+	for i := range list {
+		list[i].ID = "inv_1lcoQ0NpY38u6ubMJDnvSp6kVzhKzh4WDn"
+	}
+	pending, err := a.pausing(t.Context(), list)
+	require.NoError(t, err)
+	require.Empty(t, pending)
+	require.Equal(t, many/statusChunk, queries)
 }

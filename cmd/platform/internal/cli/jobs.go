@@ -232,8 +232,13 @@ func (a *app) jobSamples(heading, column string, rows [][]string) {
 	a.Print.Table("", []string{"ID", column}, rows)
 }
 
+// jobProgress describes the progress of a job. While one with a filter runs, it is still searching,
+// so that the number of invocations that it has found says nothing about the rest.
 func jobProgress(j *client.Job) string {
 	text := fmt.Sprintf("%d of %d found, %d done, %d failed", j.Done+j.Failed+j.Skipped, j.Matched, j.Done, j.Failed)
+	if j.Running() && len(j.Filter) > 0 {
+		text = fmt.Sprintf("%d done, %d failed so far", j.Done, j.Failed)
+	}
 	if j.Skipped > 0 {
 		text += fmt.Sprintf(", %d skipped", j.Skipped)
 	}
@@ -289,6 +294,7 @@ func (a *app) watchJob(ctx context.Context, id string, asJSON bool) error {
 		select {
 		case <-time.After(jobInterval):
 		case <-ctx.Done():
+			a.Say("The job continues. `platform jobs watch %s` shows its progress, `platform jobs stop %[1]s` stops it.", id)
 			return ctx.Err()
 		}
 	}

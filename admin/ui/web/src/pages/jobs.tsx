@@ -51,9 +51,11 @@ function JobState({ job }: { job: Job }) {
   return <Status status={job.state === 'completed' || job.state === 'done' ? (failedOf(job) > 0 ? 'failed' : 'done') : job.state} />
 }
 
+/** A running job with a filter is still searching: how many remain is unknown. */
 function Progress({ job }: { job: Job }) {
   const matched = job.matched
   const done = job.done + job.failed + (job.skipped ?? 0)
+  if (!ended(job) && Object.keys(job.filter ?? {}).length > 0) return <span class="num">{formatCount(done)} so far</span>
   return <span class="usage"><span class="usage-bar" aria-hidden="true"><i class={ended(job) && job.failed === 0 ? 'done' : ''} style={{ width: `${matched === 0 ? (ended(job) ? 100 : 0) : Math.min(100, (done / matched) * 100)}%` }} /></span><span class="num">{formatCount(done)}{matched > 0 ? ` of ${formatCount(matched)}` : ''}</span></span>
 }
 

@@ -40,6 +40,29 @@ func (s *Server) compareEndpoint(ctx context.Context, e discovery.Request, known
 		differences + "); register with force to replace the deployment"}}
 }
 
+// maxNamedServices bounds the services that a notice names.
+const maxNamedServices = 10
+
+// superseded returns a notice about the services of a registered deployment whose new invocations go
+// to a later one.
+func superseded(schemas *metadata.Schemas, known *metadata.Deployment) []rest.Notice {
+	var names []string
+	for _, own := range known.Services {
+		if latest := schemas.Services[own.Name]; latest != nil && latest.Deployment != known.ID {
+			names = append(names, own.Name)
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	slices.Sort(names)
+	if more := len(names) - maxNamedServices; more > 0 {
+		names = append(names[:maxNamedServices], fmt.Sprintf("%d more", more))
+	}
+	return []rest.Notice{{Message: fmt.Sprintf("new invocations of %s go to a deployment that was registered later; if the code at this address is the one that was registered, force makes it the latest again without a change for the invocations on it",
+		strings.Join(names, ", "))}}
+}
+
 // ignoredFields returns a notice about the fields of a registration that differ from the registered
 // ones and have no effect.
 func ignoredFields(body *registration, e discovery.Request, known *metadata.Deployment) []rest.Notice {

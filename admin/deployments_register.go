@@ -50,13 +50,15 @@ func (s *Server) registerDeployment(c echo.Context) error {
 	}
 	ctx := c.Request().Context()
 	if !force {
-		known := s.registry.Schemas().Find(addressOf(endpoint), endpoint.AdditionalHeaders, s.cfg.RoutingHeaders)
+		schemas := s.registry.Schemas()
+		known := schemas.Find(addressOf(endpoint), endpoint.AdditionalHeaders, s.cfg.RoutingHeaders)
 		if len(known) > 0 {
 			unchanged := metadata.Registered{Deployment: known[0], Change: metadata.Unchanged}
 			if versionOf(c) == 2 {
 				return s.respondRegistered(c, unchanged, nil)
 			}
 			notices := append(ignoredFields(&body, endpoint, known[0]), s.compareEndpoint(ctx, endpoint, known[0])...)
+			notices = append(notices, superseded(schemas, known[0])...)
 			return s.respondRegistered(c, unchanged, notices)
 		}
 	}

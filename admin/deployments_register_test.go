@@ -221,6 +221,19 @@ func TestRegisterAgainReportsWhatItIgnored(t *testing.T) {
 	require.Contains(t, again, "registered already with other values of additional_headers, metadata, use_http_11, which stay")
 }
 
+// To go back to an earlier version, its deployment is registered again with force.
+func TestRegisterAnEarlierDeploymentAgain(t *testing.T) {
+	w := newTestServer(t, nil)
+	w.offers["http://a/"], w.offers["http://b/"] = small, small
+	const earlier = `{"uri":"http://a"}`
+	require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", earlier).StatusCode)
+	require.NotContains(t, text(t, w.ask(t, "POST", "/deployments", earlier)), "registered later")
+	require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", `{"uri":"http://b"}`).StatusCode)
+	require.Contains(t, text(t, w.ask(t, "POST", "/deployments", earlier)), "go to a deployment that was registered later")
+	require.Less(t, w.ask(t, "POST", "/deployments", `{"uri":"http://a","force":true}`).StatusCode, 300)
+	require.NotContains(t, text(t, w.ask(t, "POST", "/deployments", earlier)), "registered later")
+}
+
 func TestTheNumberOfServicesOfADeploymentIsLimited(t *testing.T) {
 	w := newTestServer(t, func(c *Config) { c.Limits.Services = 2 })
 	services := 2

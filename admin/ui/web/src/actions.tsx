@@ -40,9 +40,12 @@ export const operations: Record<Operation, Describe> = {
   purge: { title: 'Purge', icon: 'trash', danger: true, past: 'purged', on: (s) => s === 'completed', consequence: 'Result, journal and idempotency key are deleted now. This cannot be undone.' },
 }
 
-/** The actions that apply to an invocation. The run of a workflow cannot be restarted: once purged, its key can run again. */
+/**
+ * The actions that apply to an invocation. The run of a workflow cannot be restarted: once purged, its key can run again. Neither can an invocation whose
+ * journal, which contains the input, is no longer kept.
+ */
 export const applicable = (i: Invocation): Operation[] =>
-  (Object.keys(operations) as Operation[]).filter((o) => operations[o].on(i.status) && (o !== 'restart-as-new' || i.target_service_ty !== 'workflow'))
+  (Object.keys(operations) as Operation[]).filter((o) => operations[o].on(i.status) && (o !== 'restart-as-new' || (i.target_service_ty !== 'workflow' && i.journal_size > 0)))
 
 /** What an action does with this invocation. */
 const consequence = (i: Invocation, operation: Operation): string =>

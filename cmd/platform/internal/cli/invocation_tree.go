@@ -83,6 +83,9 @@ func (a *app) progress(inv client.Invocation) {
 	if dropped := inv.JournalSize - len(inv.Journal); dropped > 0 {
 		a.Print.Printf("     ├── %s\n", a.Print.Dim(fmt.Sprintf("(%d entries not shown)", dropped)))
 	}
+	if inv.Status == "completed" && inv.JournalSize == 0 {
+		a.Print.Printf("     ├── %s\n", a.Print.Dim("(the journal is no longer kept)"))
+	}
 	a.Print.Printf("     └── %s\n", a.statusText(inv))
 }
 

@@ -33,7 +33,8 @@ type Cluster interface {
 	Transfer(ctx context.Context, partition uint32, node ids.Node) error
 	// RecoverPartitions recovers partitions that have lost their majority, all of them if ids is
 	// empty: the most recent replica becomes the only one. Entries that only lost replicas had are
-	// lost. With dryRun it returns what it would do. The error can be a *Refusal.
+	// lost. With dryRun it returns what it would do. wait has it wait until leaders that have lost their
+	// majority have stepped down; otherwise it uses what is known at the moment. The error can be a *Refusal.
 	RecoverPartitions(ctx context.Context, ids []uint32, dryRun, wait bool) ([]PartitionRecovery, error)
 	// RaiseFeatureLevel raises the cluster's feature level to one that all members support, even if
 	// the configuration of a node holds the level. The error can be a *Refusal.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"platform/internal/pebbledb"
 	"platform/partition/codec"
 )
 
@@ -54,7 +55,7 @@ func (db *DB) Partition(id uint32) (*Partition, error) {
 	p.txn.p = p
 	if err := p.load(); err != nil {
 		if pebble.IsCorruptionError(err) {
-			err = fmt.Errorf("%w: %w", ErrDamaged, err)
+			err = fmt.Errorf("%w: %w", ErrDamaged, pebbledb.Explain(err))
 		}
 		return nil, fmt.Errorf("open partition %d: %w", id, err)
 	}

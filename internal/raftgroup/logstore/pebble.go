@@ -92,7 +92,7 @@ func (s *PebbleStorage) GetLog(index uint64, log *raft.Log) error {
 // readError wraps corruption that Pebble found in its files.
 func readError(err error) error {
 	if pebble.IsCorruptionError(err) {
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return fmt.Errorf("%w: %w", ErrCorrupt, pebbledb.Explain(err))
 	}
 	return err
 }

@@ -53,7 +53,7 @@ func (r *role) follow() {
 	r.entered.Store(nil)
 }
 
-// serve lets those who wait for a leader continue.
+// serve resumes the callers that wait for a leader.
 func (r *role) serve(l *leadership) {
 	r.serving.announce(l)
 	r.changed.broadcast()

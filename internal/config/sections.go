@@ -111,13 +111,13 @@ type QueryEngine struct {
 	Concurrency int            `key:"concurrency" help:"concurrent queries; further ones wait briefly and then get status 429"`
 	MemorySize  units.ByteSize `key:"memory-size" help:"memory of all queries for sorting and grouping"`
 
-	RateLimiting Throttling `key:"rate-limiting" help:"how many SQL queries (POST /query) may start on this node; further ones get status 429 with Retry-After. An eighth of the capacity is left to clients that have not sent a query for a while."`
+	RateLimiting Throttling `key:"rate-limiting" help:"token bucket for SQL queries (POST /query) on this node; further queries get status 429 with Retry-After. The last eighth of the capacity is reserved for clients that have not sent a query recently."`
 }
 
 // Throttling is a token bucket.
 type Throttling struct {
 	Rate     Rate    `key:"rate" help:"tokens that are added per second, minute or hour, such as 100/s, 6000/min or 50/h; unlimited for no limit"`
-	Capacity *Tokens `key:"capacity" help:"maximum number of tokens: how many may be used at once after a while without use (default: the number of rate)"`
+	Capacity *Tokens `key:"capacity" help:"size of the bucket: the largest burst, in tokens (default: the number in rate)"`
 }
 
 // Tokens returns the rate of the bucket.

@@ -13,7 +13,7 @@ import (
 const damageLogInterval = time.Minute
 
 // ReportDamage makes a Pebble database that is opened with o log damaged blocks of its files. Pebble's default is to end
-// the process, with all replicas of the node. Instead whoever reads such a block gets an error, which
+// the process, with all replicas of the node. Instead, reading such a block returns an error that
 // pebble.IsCorruptionError recognizes. o.EventListener must be set.
 func ReportDamage(o *pebble.Options, log *slog.Logger) {
 	var mu sync.Mutex // covers last

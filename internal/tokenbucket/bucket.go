@@ -1,4 +1,6 @@
-// Package tokenbucket bounds how often something may happen. It has no clock: callers pass the time.
+// Package tokenbucket bounds how often something may happen. It has no clock: callers pass the time. Unlike a
+// Limiter of golang.org/x/time/rate, a bucket tells when there will be a token without reserving it, and takes
+// tokens back.
 package tokenbucket
 
 import "time"

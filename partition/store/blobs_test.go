@@ -76,7 +76,7 @@ func TestDamagedValueInABlobFileIsNotEmpty(t *testing.T) {
 	require.NoError(t, db.Close())
 }
 
-// A damaged block of an sstable is an error for whoever reads it, and does not end the process.
+// Reading a damaged block of an sstable returns an error and does not end the process.
 func TestDamagedBlockOfAnSSTable(t *testing.T) {
 	dir := t.TempDir()
 	db := openAt(t, dir)

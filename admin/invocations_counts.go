@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/openapi"
 	"platform/admin/rest"
 )
 
@@ -41,7 +42,7 @@ type HandlerCounts struct {
 }
 
 // partialParameter describes the parameter that accepts a response without unavailable partitions.
-var partialParameter = queryParameter("partial", "Respond even if some partitions are unavailable, which missing_partitions then names, or if the memory for lists (admin.listing-memory) does not suffice for the oldest invocations, in which case complete_from is the creation time from which on all are included.", object{"type": "boolean", "default": false})
+var partialParameter = openapi.QueryParameter("partial", "Respond even if some partitions are unavailable, which missing_partitions then names, or if the memory for lists (admin.listing-memory) does not suffice for the oldest invocations, in which case complete_from is the creation time from which on all are included.", object{"type": "boolean", "default": false})
 
 func (s *Server) countInvocations(c echo.Context) error {
 	filter, partial, err := readPartialFilter(c)

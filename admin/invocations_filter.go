@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"platform/admin/openapi"
 	"platform/admin/query"
 	"platform/admin/rest"
 	"platform/internal/ids"
@@ -52,25 +53,25 @@ var results = []Result{ResultSuccess, ResultFailure, ResultCancelled, ResultKill
 
 // filterParameters describes the parameters that readFilter parses.
 var filterParameters = []object{
-	queryParameter("status", "Statuses, repeated or separated by commas.", object{"type": "array", "items": object{"type": "string", "enum": statuses}}),
-	queryParameter("result", "How they have ended. cancelled: with code 409 after a cancellation was requested, or before they started.", object{"type": "array", "items": object{"type": "string", "enum": results}}),
-	queryParameter("service", "Names of services.", textList),
-	queryParameter("handler", "Names of handlers.", textList),
-	queryParameter("key", "Keys of objects or workflows; repeated, since keys may contain commas.", textList),
-	queryParameter("scope", "Scopes.", textList),
-	queryParameter("limit_key", "Limit keys.", textList),
-	queryParameter("idempotency_key", "Idempotency keys; repeated, since they may contain commas.", textList),
-	queryParameter("deployment", "Ids of the deployments they are pinned to.", textList),
-	queryParameter("invoked_by", "What created them.", object{"type": "array", "items": object{"type": "string", "enum": query.SourceNames}}),
-	queryParameter("error_code", "Codes of the failure that they ended with, are paused after or are retried after: codes of the catalogue such as RT0007, or numbers such as 500.", textList),
-	queryParameter("failure_group", "Id of the failure group they belong to, fg_….", object{"type": "string"}),
+	openapi.QueryParameter("status", "Statuses, repeated or separated by commas.", object{"type": "array", "items": object{"type": "string", "enum": statuses}}),
+	openapi.QueryParameter("result", "How they have ended. cancelled: with code 409 after a cancellation was requested, or before they started.", object{"type": "array", "items": object{"type": "string", "enum": results}}),
+	openapi.QueryParameter("service", "Names of services.", textList),
+	openapi.QueryParameter("handler", "Names of handlers.", textList),
+	openapi.QueryParameter("key", "Keys of objects or workflows; repeated, since keys may contain commas.", textList),
+	openapi.QueryParameter("scope", "Scopes.", textList),
+	openapi.QueryParameter("limit_key", "Limit keys.", textList),
+	openapi.QueryParameter("idempotency_key", "Idempotency keys; repeated, since they may contain commas.", textList),
+	openapi.QueryParameter("deployment", "Ids of the deployments they are pinned to.", textList),
+	openapi.QueryParameter("invoked_by", "What created them.", object{"type": "array", "items": object{"type": "string", "enum": query.SourceNames}}),
+	openapi.QueryParameter("error_code", "Codes of the failure that they ended with, are paused after or are retried after: codes of the catalogue such as RT0007, or numbers such as 500.", textList),
+	openapi.QueryParameter("failure_group", "Id of the failure group they belong to, fg_….", object{"type": "string"}),
 	timeParameter("created_after", "Created at this time or later"), timeParameter("created_before", "Created before this time"),
 	timeParameter("modified_after", "Last changed their status at this time or later"), timeParameter("modified_before", "Last changed their status before this time"),
 	timeParameter("completed_after", "Ended at this time or later"), timeParameter("completed_before", "Ended before this time"),
 }
 
 func timeParameter(name, meaning string) object {
-	return queryParameter(name, meaning+": RFC 3339, or milliseconds since 1970.", object{"type": "string"})
+	return openapi.QueryParameter(name, meaning+": RFC 3339, or milliseconds since 1970.", object{"type": "string"})
 }
 
 // singleConditions are the conditions of a Filter that have one value.

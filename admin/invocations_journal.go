@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/openapi"
 	"platform/admin/query"
 	"platform/admin/rest"
 	"platform/internal/access"
@@ -199,24 +200,24 @@ func (s *Server) listJournalEvents(c echo.Context, id ids.Invocation) error {
 
 var journalOperations = map[string]operation{
 	"GET /invocations/:invocation_id/journal": {
-		id: "list_journal", tag: "invocation", summary: "List the journal of an invocation from an entry on. Entries never change, so a client that has read some continues after the last one. An invocation without a journal has no entries",
-		query: []object{
-			queryParameter("from", "Index of the first entry; next of the page before.", object{"type": "integer", "minimum": 0, "default": 0}),
-			queryParameter("limit", "Maximum number of entries in a page.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}),
-			queryParameter("max_payload", "Entries of up to this many bytes include their payloads.", object{"type": "integer", "minimum": 0, "maximum": maxInlinePayload, "default": maxInlinePayload}),
+		ID: "list_journal", Tag: "invocation", Summary: "List the journal of an invocation from an entry on. Entries never change, so a client that has read some continues after the last one. An invocation without a journal has no entries",
+		Query: []object{
+			openapi.QueryParameter("from", "Index of the first entry; next of the page before.", object{"type": "integer", "minimum": 0, "default": 0}),
+			openapi.QueryParameter("limit", "Maximum number of entries in a page.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}),
+			openapi.QueryParameter("max_payload", "Entries of up to this many bytes include their payloads.", object{"type": "integer", "minimum": 0, "maximum": maxInlinePayload, "default": maxInlinePayload}),
 		},
-		answers: []reply{{http.StatusOK, "One page", journalPage{}}}, refusals: []int{400, 429, 503},
+		Responses: openapi.OK("One page", journalPage{}), Errors: []int{400, 429, 503},
 	},
 	"GET /invocations/:invocation_id/journal/:index": {
-		id: "get_journal_entry", tag: "invocation", summary: "Show a journal entry with its payloads",
-		answers: []reply{{http.StatusOK, "The entry", journalEntry{}}}, refusals: []int{400, 404, 422, 429, 503},
+		ID: "get_journal_entry", Tag: "invocation", Summary: "Show a journal entry with its payloads",
+		Responses: openapi.OK("The entry", journalEntry{}), Errors: []int{400, 404, 422, 429, 503},
 	},
 	"GET /invocations/:invocation_id/journal/:index/payload": {
-		id: "get_journal_payload", tag: "invocation", summary: "Download the payload of a journal entry as it is: an input, result, parameter or value of any size",
-		answers: []reply{{http.StatusOK, "The payload", []byte(nil)}}, refusals: []int{400, 404, 429, 503},
+		ID: "get_journal_payload", Tag: "invocation", Summary: "Download the payload of a journal entry as it is: an input, result, parameter or value of any size",
+		Responses: openapi.OK("The payload", []byte(nil)), Errors: []int{400, 404, 429, 503},
 	},
 	"GET /invocations/:invocation_id/events": {
-		id: "list_journal_events", tag: "invocation", summary: "List what happened between the journal entries of an invocation: failed attempts, pauses, resumes and requests to cancel, kept as long as the journal, and the present suspension. Events with a sequence are stored; if the first one's is not 0, older ones were dropped",
-		answers: []reply{{http.StatusOK, "The events, the oldest first", journalEventList{}}}, refusals: []int{400, 429, 503},
+		ID: "list_journal_events", Tag: "invocation", Summary: "List what happened between the journal entries of an invocation: failed attempts, pauses, resumes and requests to cancel, kept as long as the journal, and the present suspension. Events with a sequence are stored; if the first one's is not 0, older ones were dropped",
+		Responses: openapi.OK("The events, the oldest first", journalEventList{}), Errors: []int{400, 429, 503},
 	},
 }

@@ -172,7 +172,7 @@ func distinctIDs(texts []string) (list []string, err error) {
 // jobFilter converts a filter to a query of GET /invocations, validates it, and adds the default
 // statuses of the operation.
 func jobFilter(fields map[string]json.RawMessage, usual []Status) (string, error) {
-	names := slices.DeleteFunc(operations["GET /invocations"].queryNames(), func(name string) bool { return slices.Contains(excludedFilters, name) })
+	names := slices.DeleteFunc(operations["GET /invocations"].QueryNames(), func(name string) bool { return slices.Contains(excludedFilters, name) })
 	values := url.Values{}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains(names, name) {

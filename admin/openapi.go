@@ -6,13 +6,16 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/openapi"
 	"platform/admin/rest"
 )
 
-// object is a JSON object of an OpenAPI document.
-type object = map[string]any
-
-const openAPIVersion = "3.1.0"
+// Short names for the tables of descriptions.
+type (
+	object    = openapi.Object
+	operation = openapi.Operation
+	responses = []openapi.Response
+)
 
 // openAPI responds with the OpenAPI document of this API.
 func (s *Server) openAPI(c echo.Context) error {
@@ -20,51 +23,37 @@ func (s *Server) openAPI(c echo.Context) error {
 	return rest.Respond(c, http.StatusOK, s.description)
 }
 
-// describeAPI generates the OpenAPI document of routes. A route without an entry in operations is
-// listed without a description.
+// describeAPI generates the OpenAPI document of routes.
 func describeAPI(routes []route, version string) object {
-	schemas := newSchemas()
-	paths := object{}
+	var described []openapi.Route
 	for _, r := range routes {
-		if r.path == metricsPath {
-			continue // not for clients of the API
+		if r.path != metricsPath { // not for clients of the API
+			described = append(described, openapi.Route{Method: r.method, Path: r.path, Operation: operations[r.method+" "+r.path]})
 		}
-		path, parameters := templated(r.path)
-		item, known := paths[path].(object)
-		if !known {
-			item = object{}
-			paths[path] = item
-		}
-		item[strings.ToLower(r.method)] = operationOf(r).describe(r, parameters, schemas)
 	}
-	return object{
-		"openapi": openAPIVersion,
-		"info": object{
-			"title": "Admin API", "version": version,
-			"description": "Deployments, services and invocations of a durable execution server. Every path is also available below /v2, /v3 and /v4.",
-		},
-		"tags":       tags(),
-		"paths":      paths,
-		"components": object{"schemas": schemas.components},
-	}
+	return adminAPI.Document(described, version)
 }
 
-// templated converts a path such as /services/:service to /services/{service} and returns its
-// parameters.
-func templated(path string) (string, []object) {
-	var parameters []object
-	segments := strings.Split(path, "/")
-	for i, segment := range segments {
-		name, ok := strings.CutPrefix(segment, ":")
-		if !ok {
-			continue
-		}
-		segments[i] = "{" + name + "}"
-		parameters = append(parameters, object{
-			"name": name, "in": "path", "required": true, "schema": object{"type": "string"}, "description": pathParameters[name],
-		})
+var adminAPI = openapi.API{
+	Title:          "Admin API",
+	Description:    "Deployments, services and invocations of a durable execution server. Every path is also available below /v2, /v3 and /v4.",
+	Tags:           tags,
+	PathParameters: pathParameters,
+	Errors:         errorMeanings,
+	ErrorBody:      rest.ErrorBody{},
+	Schemas: openapi.Schemas{
+		Names: componentNames, Types: typeSchemas, Fields: fieldSchemas, FieldMeanings: fieldMeanings,
+	},
+}
+
+// serviceOpenAPI responds with the OpenAPI document of a service's ingress requests.
+func (s *Server) serviceOpenAPI(c echo.Context) error {
+	service, err := findService(s.registry.Schemas(), c)
+	if err != nil {
+		return err
 	}
-	return strings.Join(segments, "/"), parameters
+	ingress := strings.TrimSuffix(s.ingressEndpoint(c.Request()), "/")
+	return rest.Respond(c, http.StatusOK, openapi.Service(service, s.cfg.Defaults(), ingress))
 }
 
 var pathParameters = map[string]string{
@@ -88,67 +77,4 @@ var pathParameters = map[string]string{
 	"offset":          "offset of a record",
 	"kafka_cluster":   "name of a Kafka cluster",
 	"operation":       "the remedy, or the requested id",
-}
-
-// operation describes the request and the responses of a route.
-type operation struct {
-	id, tag, summary string
-	query            []object // parameters
-	anyQuery         bool     // other parameters are ignored
-	body             any      // a value of the type of the request body, or its schema; nil if there is none
-	answers          []reply
-	refusals         []int
-}
-
-// reply is a successful response.
-type reply struct {
-	status  int
-	meaning string
-	body    any // as in operation
-}
-
-func operationOf(r route) operation {
-	if op, known := operations[r.method+" "+r.path]; known {
-		return op
-	}
-	first := strings.Split(strings.TrimPrefix(r.path, "/"), "/")[0]
-	return operation{tag: strings.TrimSuffix(first, "s"), summary: r.method + " " + r.path, answers: []reply{{http.StatusOK, "Done", nil}}}
-}
-
-func (op operation) describe(r route, parameters []object, schemas *schemaSet) object {
-	answers := object{}
-	for _, a := range op.answers {
-		described := object{"description": a.meaning}
-		switch a.body.(type) {
-		case nil:
-		case []byte:
-			described["content"] = object{"application/octet-stream": object{}}
-		default:
-			described["content"] = jsonContent(schemas.describe(a.body, true))
-		}
-		answers[statusText(a.status)] = described
-	}
-	for _, status := range op.refusals {
-		answers[statusText(status)] = object{
-			"description": refusalMeanings[status], "content": jsonContent(schemas.describe(rest.ErrorBody{}, true)),
-		}
-	}
-	described := object{"tags": []string{op.tag}, "summary": op.summary, "responses": answers}
-	if op.id != "" {
-		described["operationId"] = op.id
-	}
-	if all := append(parameters, op.query...); len(all) > 0 {
-		described["parameters"] = all
-	}
-	if op.body != nil {
-		described["requestBody"] = object{"required": true, "content": jsonContent(schemas.describe(op.body, false))}
-	}
-	return described
-}
-
-func jsonContent(schema object) object { return object{"application/json": object{"schema": schema}} }
-
-// queryParameter describes a query parameter.
-func queryParameter(name, meaning string, schema object) object {
-	return object{"name": name, "in": "query", "description": meaning, "schema": schema}
 }

@@ -3,135 +3,133 @@ package admin
 import (
 	"net/http"
 
+	"platform/admin/openapi"
 	"platform/internal/eventlog"
 	"platform/metadata"
 )
 
-var logNodesParameter = queryParameter("node", "Name or id of a node, such as N1; repeatable. Without it: all nodes.", object{"type": "array", "items": object{"type": "string"}})
+var logNodesParameter = openapi.QueryParameter("node", "Name or id of a node, such as N1; repeatable. Without it: all nodes.", object{"type": "array", "items": object{"type": "string"}})
 
 var clusterOperations = map[string]operation{
 	"GET /cluster-health": {
-		id: "cluster_health", tag: "cluster_health", summary: "Show the state of the cluster: metadata, nodes, partitions and problems",
-		query:    []object{queryParameter("strict", "Also respond with 503 if a partition is not served.", object{"type": "boolean", "default": false})},
-		answers:  []reply{{http.StatusOK, "The cluster; the field status summarizes it", clusterHealthView{}}},
-		refusals: []int{400, 503},
+		ID: "cluster_health", Tag: "cluster_health", Summary: "Show the state of the cluster: metadata, nodes, partitions and problems",
+		Query:     []object{openapi.QueryParameter("strict", "Also respond with 503 if a partition is not served.", object{"type": "boolean", "default": false})},
+		Responses: openapi.OK("The cluster; the field status summarizes it", clusterHealthView{}),
+		Errors:    []int{400, 503},
 	},
 	"GET /cluster/config": {
-		id: "get_cluster_config", tag: "cluster", summary: "Show the cluster configuration",
-		answers: []reply{{http.StatusOK, "The configuration", clusterConfigView{}}}, refusals: []int{503},
+		ID: "get_cluster_config", Tag: "cluster", Summary: "Show the cluster configuration",
+		Responses: openapi.OK("The configuration", clusterConfigView{}), Errors: []int{503},
 	},
 	"PATCH /cluster/config": {
-		id: "set_cluster_config", tag: "cluster", summary: "Change the number of replicas, which the controller adds and removes one by one, or raise the feature level",
-		body:    clusterChange{},
-		query:   []object{forceParameter("Proceed although the cluster would survive no node failure, or has fewer nodes than replicas.")},
-		answers: []reply{{http.StatusOK, "The updated configuration", clusterConfigView{}}}, refusals: []int{400, 409, 415, 422, 503},
+		ID: "set_cluster_config", Tag: "cluster", Summary: "Change the number of replicas, which the controller adds and removes one by one, or raise the feature level",
+		Body:      clusterChange{},
+		Query:     []object{forceParameter("Proceed although the cluster would survive no node failure, or has fewer nodes than replicas.")},
+		Responses: openapi.OK("The updated configuration", clusterConfigView{}), Errors: []int{400, 409, 415, 422, 503},
 	},
 	"GET /cluster/events": {
-		id: "list_cluster_events", tag: "cluster", summary: "List changes of the cluster, the latest first: nodes that started, stopped or no longer responded, new leaders, and replicas that came, went or were damaged. Each node keeps the latest 1,000 since its start. Needs feature level 4",
-		query: []object{
-			queryParameter("node", "Only events that concern a node: its name, or the id of a member; repeatable.", textList),
-			queryParameter("partition", "Only events that concern a partition.", object{"type": "integer", "minimum": 0}),
-			queryParameter("limit", "Number of events.", object{"type": "integer", "minimum": 1, "maximum": maxClusterEvents, "default": defaultClusterEvents}),
+		ID: "list_cluster_events", Tag: "cluster", Summary: "List changes of the cluster, the latest first: nodes that started, stopped or no longer responded, new leaders, and replicas that came, went or were damaged. Each node keeps the latest 1,000 since its start. Needs feature level 4",
+		Query: []object{
+			openapi.QueryParameter("node", "Only events that concern a node: its name, or the id of a member; repeatable.", textList),
+			openapi.QueryParameter("partition", "Only events that concern a partition.", object{"type": "integer", "minimum": 0}),
+			openapi.QueryParameter("limit", "Number of events.", object{"type": "integer", "minimum": 1, "maximum": maxClusterEvents, "default": defaultClusterEvents}),
 		},
-		answers: []reply{{http.StatusOK, "The events", clusterEventsView{}}}, refusals: []int{400, 409},
+		Responses: openapi.OK("The events", clusterEventsView{}), Errors: []int{400, 409},
 	},
 	"GET /cluster/log-levels": {
-		id: "get_log_levels", tag: "cluster", summary: "Show the log levels of the nodes",
-		query:   []object{logNodesParameter},
-		answers: []reply{{http.StatusOK, "The levels of each node", logLevelsView{}}}, refusals: []int{404, 503},
+		ID: "get_log_levels", Tag: "cluster", Summary: "Show the log levels of the nodes",
+		Query:     []object{logNodesParameter},
+		Responses: openapi.OK("The levels of each node", logLevelsView{}), Errors: []int{404, 503},
 	},
 	"PUT /cluster/log-levels": {
-		id: "set_log_levels", tag: "cluster", summary: "Change the log levels of nodes while they run",
-		body:    logLevelsRequest{},
-		answers: []reply{{http.StatusOK, "The levels of each node, or why they were not changed", logLevelsView{}}}, refusals: []int{400, 404, 415, 422, 503},
+		ID: "set_log_levels", Tag: "cluster", Summary: "Change the log levels of nodes while they run",
+		Body:      logLevelsRequest{},
+		Responses: openapi.OK("The levels of each node, or why they were not changed", logLevelsView{}), Errors: []int{400, 404, 415, 422, 503},
 	},
 	"DELETE /cluster/log-levels": {
-		id: "reset_log_levels", tag: "cluster", summary: "Restore the configured log levels of nodes",
-		query:   []object{logNodesParameter},
-		answers: []reply{{http.StatusOK, "The levels of each node, or why they were not changed", logLevelsView{}}}, refusals: []int{404, 503},
+		ID: "reset_log_levels", Tag: "cluster", Summary: "Restore the configured log levels of nodes",
+		Query:     []object{logNodesParameter},
+		Responses: openapi.OK("The levels of each node, or why they were not changed", logLevelsView{}), Errors: []int{404, 503},
 	},
 	"GET /cluster/secrets": {
-		id: "get_secrets", tag: "cluster", summary: "Show how the secrets in the metadata are stored, and which nodes have which keys",
-		answers: []reply{{http.StatusOK, "The keys", secretsView{}}}, refusals: []int{503},
+		ID: "get_secrets", Tag: "cluster", Summary: "Show how the secrets in the metadata are stored, and which nodes have which keys",
+		Responses: openapi.OK("The keys", secretsView{}), Errors: []int{503},
 	},
 	"POST /cluster/secrets/rotate": {
-		id: "rotate_secrets", tag: "cluster", summary: "Encrypt all secrets in the metadata with the newest key of this node",
-		query:   []object{forceParameter("Proceed although nodes do not respond or do not have the key.")},
-		answers: []reply{{http.StatusOK, "The keys after it", secretsView{}}}, refusals: []int{400, 409, 503},
+		ID: "rotate_secrets", Tag: "cluster", Summary: "Encrypt all secrets in the metadata with the newest key of this node",
+		Query:     []object{forceParameter("Proceed although nodes do not respond or do not have the key.")},
+		Responses: openapi.OK("The keys after it", secretsView{}), Errors: []int{400, 409, 503},
 	},
 	"PUT /cluster/authority": {
-		id: "put_authority", tag: "cluster", summary: "Store the authority that issues the certificates of nodes, its key encrypted. Needs TLS or a client on the same machine, and feature level 4",
-		body:    authorityRequest{},
-		answers: []reply{{http.StatusOK, "The authority", authorityView{}}}, refusals: []int{400, 403, 409, 415, 422, 503},
+		ID: "put_authority", Tag: "cluster", Summary: "Store the authority that issues the certificates of nodes, its key encrypted. Needs TLS or a client on the same machine, and feature level 4",
+		Body:      authorityRequest{},
+		Responses: openapi.OK("The authority", authorityView{}), Errors: []int{400, 403, 409, 415, 422, 503},
 	},
 	"POST /cluster/join-tokens": {
-		id: "create_join_token", tag: "cluster", summary: "Create a token with which one new node gets its certificate. Its text is in the response and cannot be read again. Needs feature level 4",
-		body:    joinTokenRequest{},
-		answers: []reply{{http.StatusCreated, "The join token", createdJoinToken{}}}, refusals: []int{400, 409, 415, 422, 503},
+		ID: "create_join_token", Tag: "cluster", Summary: "Create a token with which one new node gets its certificate. Its text is in the response and cannot be read again. Needs feature level 4",
+		Body:      joinTokenRequest{},
+		Responses: responses{openapi.Returns(http.StatusCreated, "The join token", createdJoinToken{})}, Errors: []int{400, 409, 415, 422, 503},
 	},
 	"GET /cluster/join-tokens": {
-		id: "list_join_tokens", tag: "cluster", summary: "List the join tokens, the oldest first",
-		answers: []reply{{http.StatusOK, "The join tokens", listOf[joinTokenView]("join_tokens")}},
+		ID: "list_join_tokens", Tag: "cluster", Summary: "List the join tokens, the oldest first",
+		Responses: openapi.OK("The join tokens", openapi.ListOf[joinTokenView]("join_tokens")),
 	},
 	"DELETE /cluster/join-tokens/:join_token": {
-		id: "revoke_join_token", tag: "cluster", summary: "Revoke a join token. A certificate that was issued for it remains valid",
-		answers: []reply{{http.StatusOK, "The revoked join token", joinTokenView{}}}, refusals: []int{404, 503},
+		ID: "revoke_join_token", Tag: "cluster", Summary: "Revoke a join token. A certificate that was issued for it remains valid",
+		Responses: openapi.OK("The revoked join token", joinTokenView{}), Errors: []int{404, 503},
 	},
 	"POST /cluster/provision": {
-		id: "provision_cluster", tag: "cluster", summary: "Create the cluster explicitly",
-		body: provisioning{},
-		answers: []reply{
-			{http.StatusAccepted, "It will be created once the expected nodes are running", nil},
-			{http.StatusOK, "It already exists with the requested configuration", clusterConfigView{}},
-		},
-		refusals: []int{400, 409, 415, 422, 503},
+		ID: "provision_cluster", Tag: "cluster", Summary: "Create the cluster explicitly",
+		Body:      provisioning{},
+		Responses: responses{openapi.Returns(http.StatusAccepted, "It will be created once the expected nodes are running", nil), openapi.Returns(http.StatusOK, "It already exists with the requested configuration", clusterConfigView{})},
+		Errors:    []int{400, 409, 415, 422, 503},
 	},
 	"GET /cluster/nodes": {
-		id: "list_nodes", tag: "cluster", summary: "List the nodes",
-		answers: []reply{{http.StatusOK, "All members, by id", listOf[NodeState]("nodes")}}, refusals: []int{503},
+		ID: "list_nodes", Tag: "cluster", Summary: "List the nodes",
+		Responses: openapi.OK("All members, by id", openapi.ListOf[NodeState]("nodes")), Errors: []int{503},
 	},
 	"GET /cluster/nodes/:node": {
-		id: "get_node", tag: "cluster", summary: "Show a node",
-		answers: []reply{{http.StatusOK, "The node", NodeState{}}}, refusals: []int{404, 503},
+		ID: "get_node", Tag: "cluster", Summary: "Show a node",
+		Responses: openapi.OK("The node", NodeState{}), Errors: []int{404, 503},
 	},
 	"PATCH /cluster/nodes/:node/drain": {
-		id: "drain_node", tag: "cluster", summary: "Move the replicas of a node to other nodes, so that it can be removed",
-		query:   []object{forceParameter("Proceed although the cluster would survive no node failure.")},
-		answers: []reply{{http.StatusOK, "The node; its replicas are moved one by one", NodeState{}}}, refusals: []int{400, 404, 409, 503},
+		ID: "drain_node", Tag: "cluster", Summary: "Move the replicas of a node to other nodes, so that it can be removed",
+		Query:     []object{forceParameter("Proceed although the cluster would survive no node failure.")},
+		Responses: openapi.OK("The node; its replicas are moved one by one", NodeState{}), Errors: []int{400, 404, 409, 503},
 	},
 	"PATCH /cluster/nodes/:node/undrain": {
-		id: "undrain_node", tag: "cluster", summary: "Return a drained node to service",
-		answers: []reply{{http.StatusOK, "The node", NodeState{}}}, refusals: []int{404, 503},
+		ID: "undrain_node", Tag: "cluster", Summary: "Return a drained node to service",
+		Responses: openapi.OK("The node", NodeState{}), Errors: []int{404, 503},
 	},
 	"DELETE /cluster/nodes/:node": {
-		id: "remove_node", tag: "cluster", summary: "Remove a node from the cluster; it can only rejoin as a new node",
-		query:   []object{forceParameter("Proceed although the node has replicas, which are rebuilt from those on other nodes, or although the cluster would survive no node failure.")},
-		answers: []reply{{http.StatusOK, "The node was removed", nil}}, refusals: []int{400, 404, 409, 503},
+		ID: "remove_node", Tag: "cluster", Summary: "Remove a node from the cluster; it can only rejoin as a new node",
+		Query:     []object{forceParameter("Proceed although the node has replicas, which are rebuilt from those on other nodes, or although the cluster would survive no node failure.")},
+		Responses: openapi.OK("The node was removed", nil), Errors: []int{400, 404, 409, 503},
 	},
 	"GET /cluster/partitions": {
-		id: "list_partitions", tag: "cluster", summary: "List the partitions with their replicas",
-		answers: []reply{{http.StatusOK, "All partitions, by id", listOf[PartitionState]("partitions")}}, refusals: []int{503},
+		ID: "list_partitions", Tag: "cluster", Summary: "List the partitions with their replicas",
+		Responses: openapi.OK("All partitions, by id", openapi.ListOf[PartitionState]("partitions")), Errors: []int{503},
 	},
 	"POST /cluster/partitions/recover": {
-		id: "recover_partitions", tag: "cluster", summary: "Recover partitions that have lost their majority from the newest remaining replica; data that only lost replicas had is lost",
-		body:    recovery{},
-		answers: []reply{{http.StatusOK, "The outcome for each partition", listOf[PartitionRecovery]("partitions")}}, refusals: []int{400, 404, 409, 415, 422, 503},
+		ID: "recover_partitions", Tag: "cluster", Summary: "Recover partitions that have lost their majority from the newest remaining replica; data that only lost replicas had is lost",
+		Body:      recovery{},
+		Responses: openapi.OK("The outcome for each partition", openapi.ListOf[PartitionRecovery]("partitions")), Errors: []int{400, 404, 409, 415, 422, 503},
 	},
 	"GET /cluster/partitions/:partition": {
-		id: "get_partition", tag: "cluster", summary: "Show a partition and its replicas",
-		answers: []reply{{http.StatusOK, "The partition", PartitionState{}}}, refusals: []int{400, 404, 503},
+		ID: "get_partition", Tag: "cluster", Summary: "Show a partition and its replicas",
+		Responses: openapi.OK("The partition", PartitionState{}), Errors: []int{400, 404, 503},
 	},
 	"PATCH /cluster/partitions/:partition/transfer": {
-		id: "transfer_partition", tag: "cluster", summary: "Transfer the leadership of a partition",
-		query: []object{
+		ID: "transfer_partition", Tag: "cluster", Summary: "Transfer the leadership of a partition",
+		Query: []object{
 			{"name": "to", "in": "query", "required": true, "description": "Name or id of a node that has a replica, such as N1.", "schema": object{"type": "string"}},
 		},
-		answers: []reply{{http.StatusOK, "The partition with its new leader", PartitionState{}}}, refusals: []int{400, 404, 409, 503},
+		Responses: openapi.OK("The partition with its new leader", PartitionState{}), Errors: []int{400, 404, 409, 503},
 	},
 }
 
 func forceParameter(meaning string) object {
-	return queryParameter("force", meaning, object{"type": "boolean", "default": false})
+	return openapi.QueryParameter("force", meaning, object{"type": "boolean", "default": false})
 }
 
 var clusterFieldMeanings = map[string]string{

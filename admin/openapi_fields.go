@@ -2,8 +2,8 @@ package admin
 
 import "reflect"
 
-// specialFields contains the schemas that cannot be derived from the types of the fields.
-var specialFields = merge(specialRegistryFields, specialClusterFields, specialSecurityFields, specialSubscriptionFields)
+// fieldSchemas contains the schemas that cannot be derived from the types of the fields.
+var fieldSchemas = merge(specialRegistryFields, specialClusterFields, specialSecurityFields, specialSubscriptionFields)
 
 var specialRegistryFields = map[string]object{
 	"Deployment.services":                {"type": "array", "items": object{"$ref": "#/components/schemas/Service"}},
@@ -171,15 +171,7 @@ var registryFieldMeanings = map[string]string{
 	"WorkflowPromise.value_utf8":           "Value, if it is valid UTF-8 and the token permits to read payloads.",
 }
 
-// listOf returns the schema of {"name": [element…]}.
-func listOf[T any](name string) object {
-	return object{
-		"type": "object", "required": []string{name},
-		"properties": object{name: object{"type": "array", "items": reflect.TypeFor[T]()}},
-	}
-}
-
-// deploymentList is listOf deployments that contain only the names of services.
+// deploymentList is the list of deployments that contain only the names of services.
 func deploymentList() object {
 	return object{
 		"type": "object", "required": []string{"deployments"},

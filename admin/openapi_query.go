@@ -1,14 +1,14 @@
 package admin
 
-import "net/http"
+import "platform/admin/openapi"
 
 var queryOperations = map[string]operation{
 	"POST /query": {
-		id: "query", tag: "introspection", summary: "Run an SQL query on the state of the system. The result is JSON, without columns that are NULL, or an Apache Arrow stream if the request accepts application/vnd.apache.arrow.stream and not JSON",
-		query: []object{queryParameter("consistency", "How current the tables of partitions are: bounded may be behind by the election time-out (2 s), strong shows everything acknowledged before the query began. The body can set it, too.",
+		ID: "query", Tag: "introspection", Summary: "Run an SQL query on the state of the system. The result is JSON, without columns that are NULL, or an Apache Arrow stream if the request accepts application/vnd.apache.arrow.stream and not JSON",
+		Query: []object{openapi.QueryParameter("consistency", "How current the tables of partitions are: bounded may be behind by the election time-out (2 s), strong shows everything acknowledged before the query began. The body can set it, too.",
 			object{"type": "string", "enum": []string{boundedConsistency, strongConsistency}, "default": boundedConsistency})},
-		body: queryRequest{},
-		answers: []reply{{http.StatusOK, "The rows in order of their computation. If a query fails after rows were sent, the document has a member \"error\" and the connection is cut.", object{
+		Body: queryRequest{},
+		Responses: openapi.OK("The rows in order of their computation. If a query fails after rows were sent, the document has a member \"error\" and the connection is cut.", object{
 			"type": "object", "required": []string{"rows"},
 			"properties": object{
 				"rows":    object{"type": "array", "items": object{"type": "object"}},
@@ -26,11 +26,11 @@ var queryOperations = map[string]operation{
 					"properties": object{"message": object{"type": "string"}, "line": object{"type": "integer"}, "column": object{"type": "integer"}},
 				}, "description": "comparisons with values that a column never has, such as status = 'runing'; absent if there are none, and in Arrow streams"},
 			},
-		}}},
-		refusals: []int{400, 415, 422, 429, 503},
+		}),
+		Errors: []int{400, 415, 422, 429, 503},
 	},
 	"GET /query/tables": {
-		id: "list_tables", tag: "introspection", summary: "List the system tables and their columns, and the limits of queries",
-		answers: []reply{{http.StatusOK, "All tables", tableList{}}}, refusals: []int{503},
+		ID: "list_tables", Tag: "introspection", Summary: "List the system tables and their columns, and the limits of queries",
+		Responses: openapi.OK("All tables", tableList{}), Errors: []int{503},
 	},
 }

@@ -1,41 +1,35 @@
 package admin
 
-import (
-	"net/http"
-	"reflect"
-)
+import "platform/admin/openapi"
 
 var ruleOperations = map[string]operation{
 	"GET /limits/rules": {
-		id: "list_rules", tag: "rule", summary: "Show the rule book, sorted by pattern",
-		answers: []reply{{http.StatusOK, "The rule book", ruleBookView{}}},
+		ID: "list_rules", Tag: "rule", Summary: "Show the rule book, sorted by pattern",
+		Responses: openapi.OK("The rule book", ruleBookView{}),
 	},
 	"PUT /limits/rules": {
-		id: "upsert_rules", tag: "rule", summary: "Add or replace rules atomically",
-		body:     arrayOf[ruleChange](),
-		answers:  []reply{{http.StatusOK, "The rules, in the order of the request", arrayOf[ruleView]()}},
-		refusals: []int{400, 409, 415, 422, 503},
+		ID: "upsert_rules", Tag: "rule", Summary: "Add or replace rules atomically",
+		Body:      openapi.ArrayOf[ruleChange](),
+		Responses: openapi.OK("The rules, in the order of the request", openapi.ArrayOf[ruleView]()),
+		Errors:    []int{400, 409, 415, 422, 503},
 	},
 	"POST /limits/rules/bulk-delete": {
-		id: "delete_rules", tag: "rule", summary: "Delete rules atomically; rules that do not exist are ignored",
-		body:     arrayOf[ruleRemoval](),
-		answers:  []reply{{http.StatusOK, "The patterns of the deleted rules", object{"type": "array", "items": object{"type": "string"}}}},
-		refusals: []int{400, 409, 415, 422, 503},
+		ID: "delete_rules", Tag: "rule", Summary: "Delete rules atomically; rules that do not exist are ignored",
+		Body:      openapi.ArrayOf[ruleRemoval](),
+		Responses: openapi.OK("The patterns of the deleted rules", object{"type": "array", "items": object{"type": "string"}}),
+		Errors:    []int{400, 409, 415, 422, 503},
 	},
 	"GET /limits/rules/:pattern": {
-		id: "get_rule", tag: "rule", summary: "Show a rule",
-		answers: []reply{{http.StatusOK, "The rule", ruleView{}}}, refusals: []int{400, 404},
+		ID: "get_rule", Tag: "rule", Summary: "Show a rule",
+		Responses: openapi.OK("The rule", ruleView{}), Errors: []int{400, 404},
 	},
 	"PUT /limits/rules/:pattern": {
-		id: "upsert_rule", tag: "rule", summary: "Add or replace a rule", body: ruleChange{},
-		answers: []reply{{http.StatusOK, "The current rule", ruleView{}}}, refusals: []int{400, 409, 415, 422, 503},
+		ID: "upsert_rule", Tag: "rule", Summary: "Add or replace a rule", Body: ruleChange{},
+		Responses: openapi.OK("The current rule", ruleView{}), Errors: []int{400, 409, 415, 422, 503},
 	},
 	"DELETE /limits/rules/:pattern": {
-		id: "delete_rule", tag: "rule", summary: "Delete a rule",
-		query:   []object{queryParameter("expected_version", "Delete it only if it has this version.", object{"type": "integer", "minimum": 1})},
-		answers: []reply{{http.StatusOK, "Deleted", nil}}, refusals: []int{400, 404, 409, 503},
+		ID: "delete_rule", Tag: "rule", Summary: "Delete a rule",
+		Query:     []object{openapi.QueryParameter("expected_version", "Delete it only if it has this version.", object{"type": "integer", "minimum": 1})},
+		Responses: openapi.OK("Deleted", nil), Errors: []int{400, 404, 409, 503},
 	},
 }
-
-// arrayOf returns the schema of [element…].
-func arrayOf[T any]() object { return object{"type": "array", "items": reflect.TypeFor[T]()} }

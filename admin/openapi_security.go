@@ -3,63 +3,64 @@ package admin
 import (
 	"net/http"
 
+	"platform/admin/openapi"
 	"platform/internal/access"
 )
 
 var securityOperations = map[string]operation{
 	"POST /tokens": {
-		id: "create_token", tag: "security", summary: "Create a token. Its text is in the response and cannot be read again. Needs feature level 4",
-		body: tokenRequest{}, answers: []reply{{http.StatusCreated, "The token", createdToken{}}}, refusals: []int{400, 401, 403, 409, 415, 422, 503},
+		ID: "create_token", Tag: "security", Summary: "Create a token. Its text is in the response and cannot be read again. Needs feature level 4",
+		Body: tokenRequest{}, Responses: responses{openapi.Returns(http.StatusCreated, "The token", createdToken{})}, Errors: []int{400, 401, 403, 409, 415, 422, 503},
 	},
 	"GET /tokens": {
-		id: "list_tokens", tag: "security", summary: "List the tokens by name",
-		answers: []reply{{http.StatusOK, "The tokens", listOf[tokenView]("tokens")}}, refusals: []int{401, 403},
+		ID: "list_tokens", Tag: "security", Summary: "List the tokens by name",
+		Responses: openapi.OK("The tokens", openapi.ListOf[tokenView]("tokens")), Errors: []int{401, 403},
 	},
 	"DELETE /tokens/:token": {
-		id: "revoke_token", tag: "security", summary: "Revoke a token. All nodes that are connected refuse it when the response arrives",
-		answers: []reply{{http.StatusOK, "The revoked token", tokenView{}}}, refusals: []int{401, 403, 404, 503},
+		ID: "revoke_token", Tag: "security", Summary: "Revoke a token. All nodes that are connected refuse it when the response arrives",
+		Responses: openapi.OK("The revoked token", tokenView{}), Errors: []int{401, 403, 404, 503},
 	},
 	"GET /login": {
-		id: "login_options", tag: "security", summary: "Show how users can log in with an identity provider",
-		answers: []reply{{http.StatusOK, "The identity provider; none if users log in with tokens only", loginView{}}},
+		ID: "login_options", Tag: "security", Summary: "Show how users can log in with an identity provider",
+		Responses: openapi.OK("The identity provider; none if users log in with tokens only", loginView{}),
 	},
 	"GET /login/start": {
-		id: "start_login", tag: "security", summary: "Begin a login in a browser, which is sent to the identity provider",
-		query: []object{
-			queryParameter("return", "Page of the web UI to show after the login", object{"type": "string"}),
-			queryParameter("choose", "Not empty: the provider offers other accounts than the one that is logged in there", object{"type": "string"}),
+		ID: "start_login", Tag: "security", Summary: "Begin a login in a browser, which is sent to the identity provider",
+		Query: []object{
+			openapi.QueryParameter("return", "Page of the web UI to show after the login", object{"type": "string"}),
+			openapi.QueryParameter("choose", "Not empty: the provider offers other accounts than the one that is logged in there", object{"type": "string"}),
 		},
-		answers:  []reply{{http.StatusSeeOther, "The page of the identity provider", nil}},
-		refusals: []int{404, 429, 503},
+		Responses: responses{openapi.Returns(http.StatusSeeOther, "The page of the identity provider", nil)},
+		Errors:    []int{404, 429, 503},
 	},
 	"GET /login/callback": {
-		id: "finish_login", tag: "security", summary: "Complete a login in a browser: the redirect URI for the identity provider. The session is in a cookie", anyQuery: true,
-		answers:  []reply{{http.StatusSeeOther, "The page of the web UI", nil}},
-		refusals: []int{400, 403, 404, 429, 503},
+		ID: "finish_login", Tag: "security", Summary: "Complete a login in a browser: the redirect URI for the identity provider. The session is in a cookie", AnyQuery: true,
+		Responses: responses{openapi.Returns(http.StatusSeeOther, "The page of the web UI", nil)},
+		Errors:    []int{400, 403, 404, 429, 503},
 	},
 	"POST /login/token": {
-		id: "exchange_token", tag: "security", summary: "Log in with an ID token of the identity provider for the client of the command line. Needs feature level 4",
-		body: exchangeRequest{}, answers: []reply{{http.StatusCreated, "The session", sessionView{}}}, refusals: []int{400, 403, 404, 415, 422, 429, 503},
+		ID: "exchange_token", Tag: "security", Summary: "Log in with an ID token of the identity provider for the client of the command line. Needs feature level 4",
+		Body: exchangeRequest{}, Responses: responses{openapi.Returns(http.StatusCreated, "The session", sessionView{})}, Errors: []int{400, 403, 404, 415, 422, 429, 503},
 	},
 	"POST /logout": {
-		id: "logout", tag: "security", summary: "Revoke the session of the caller, and remove its cookie. Other tokens remain valid",
-		answers: []reply{{http.StatusOK, "Whether there was a session", loggedOut{}}}, refusals: []int{503},
+		ID: "logout", Tag: "security", Summary: "Revoke the session of the caller, and remove its cookie. Other tokens remain valid",
+		Responses: openapi.OK("Whether there was a session", loggedOut{}), Errors: []int{503},
 	},
 	"GET /whoami": {
-		id: "who_am_i", tag: "security", summary: "Show the permissions of the caller",
-		answers: []reply{{http.StatusOK, "Roles and permissions; none without a valid token if one is required", whoAmIView{}}},
+		ID: "who_am_i", Tag: "security", Summary: "Show the permissions of the caller",
+		Responses: openapi.OK("Roles and permissions; none without a valid token if one is required", whoAmIView{}),
 	},
 	"GET /audit": {
-		id: "list_audit", tag: "security", summary: "List records of the audit log, the newest first",
-		query: []object{
-			queryParameter("before", "Only records with smaller numbers", object{"type": "integer", "minimum": 1}),
-			queryParameter("limit", "Number of records", object{"type": "integer", "minimum": 1, "maximum": maxAuditPage, "default": 100}),
+		ID: "list_audit", Tag: "security", Summary: "List records of the audit log, the newest first",
+		Query: []object{
+			openapi.QueryParameter("before", "Only records with smaller numbers", object{"type": "integer", "minimum": 1}),
+			openapi.QueryParameter("limit", "Number of records", object{"type": "integer", "minimum": 1, "maximum": maxAuditPage, "default": 100}),
 		},
-		answers: []reply{{http.StatusOK, "The records", listOf[auditView]("records")}}, refusals: []int{400, 401, 403},
+		Responses: openapi.OK("The records", openapi.ListOf[auditView]("records")), Errors: []int{400, 401, 403},
 	},
 	"GET /audit/verification": {
-		id: "verify_audit", tag: "security", summary: "Verify the hashes of the audit log",
-		answers: []reply{{http.StatusOK, "The result", auditVerification{}}}, refusals: []int{401, 403},
+		ID: "verify_audit", Tag: "security", Summary: "Verify the hashes of the audit log",
+		Responses: openapi.OK("The result", auditVerification{}), Errors: []int{401, 403},
 	},
 }
 

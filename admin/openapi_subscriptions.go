@@ -3,120 +3,121 @@ package admin
 import (
 	"net/http"
 
+	"platform/admin/openapi"
 	"platform/admin/rest"
 )
 
 var subscriptionOperations = map[string]operation{
 	"POST /subscriptions": {
-		id: "create_subscription", tag: "subscription", summary: "Deliver the records of Kafka topics to a handler. The start is resolved to offsets before the response, " +
+		ID: "create_subscription", Tag: "subscription", Summary: "Deliver the records of Kafka topics to a handler. The start is resolved to offsets before the response, " +
 			"so no later record is missed; if the brokers cannot be reached, the subscription is created with the state error, and resolves its start later. Needs feature level 4",
-		query:   []object{queryParameter("check", "Refuse the subscription if the brokers cannot be reached or do not know its topics", object{"type": "boolean"})},
-		body:    subscriptionRequest{},
-		answers: []reply{{http.StatusCreated, "The subscription", subscriptionView{}}}, refusals: []int{400, 409, 415, 422, 429, 503},
+		Query:     []object{openapi.QueryParameter("check", "Refuse the subscription if the brokers cannot be reached or do not know its topics", object{"type": "boolean"})},
+		Body:      subscriptionRequest{},
+		Responses: responses{openapi.Returns(http.StatusCreated, "The subscription", subscriptionView{})}, Errors: []int{400, 409, 415, 422, 429, 503},
 	},
 	"GET /subscriptions": {
-		id: "list_subscriptions", tag: "subscription", summary: "List the subscriptions with their state and lag, in the order of their creation",
-		query: []object{
-			queryParameter("source", "Only subscriptions with this source", object{"type": "string"}),
-			queryParameter("sink", "Only subscriptions with this sink", object{"type": "string"}),
+		ID: "list_subscriptions", Tag: "subscription", Summary: "List the subscriptions with their state and lag, in the order of their creation",
+		Query: []object{
+			openapi.QueryParameter("source", "Only subscriptions with this source", object{"type": "string"}),
+			openapi.QueryParameter("sink", "Only subscriptions with this sink", object{"type": "string"}),
 		},
-		answers: []reply{{http.StatusOK, "The subscriptions", subscriptionList{}}},
+		Responses: openapi.OK("The subscriptions", subscriptionList{}),
 	},
 	"GET /subscriptions/:subscription": {
-		id: "get_subscription", tag: "subscription", summary: "Show a subscription and its topic partitions",
-		answers: []reply{{http.StatusOK, "The subscription", subscriptionView{}}}, refusals: []int{400, 404},
+		ID: "get_subscription", Tag: "subscription", Summary: "Show a subscription and its topic partitions",
+		Responses: openapi.OK("The subscription", subscriptionView{}), Errors: []int{400, 404},
 	},
 	"PATCH /subscriptions/:subscription": {
-		id: "update_subscription", tag: "subscription", summary: "Change settings of a subscription; fields that are not given stay as they are. Options are replaced as a whole; *** keeps a secret",
-		body:    subscriptionRequest{},
-		answers: []reply{{http.StatusOK, "The subscription", subscriptionView{}}}, refusals: []int{400, 404, 409, 415, 422, 503},
+		ID: "update_subscription", Tag: "subscription", Summary: "Change settings of a subscription; fields that are not given stay as they are. Options are replaced as a whole; *** keeps a secret",
+		Body:      subscriptionRequest{},
+		Responses: openapi.OK("The subscription", subscriptionView{}), Errors: []int{400, 404, 409, 415, 422, 503},
 	},
 	"DELETE /subscriptions/:subscription": {
-		id: "delete_subscription", tag: "subscription", summary: "Delete a subscription once the records in flight are delivered",
-		query:   []object{queryParameter("force", "Do not wait for records in flight", object{"type": "boolean"})},
-		answers: []reply{{http.StatusAccepted, "The subscription is being deleted", nil}}, refusals: []int{400, 404, 503},
+		ID: "delete_subscription", Tag: "subscription", Summary: "Delete a subscription once the records in flight are delivered",
+		Query:     []object{openapi.QueryParameter("force", "Do not wait for records in flight", object{"type": "boolean"})},
+		Responses: responses{openapi.Returns(http.StatusAccepted, "The subscription is being deleted", nil)}, Errors: []int{400, 404, 503},
 	},
 	"POST /subscriptions/:subscription/pause": {
-		id: "pause_subscription", tag: "subscription", summary: "Stop fetching records until the subscription is resumed; records in flight are delivered",
-		query:   []object{queryParameter("reason", "Why, for other operators; one line of up to 512 bytes", object{"type": "string", "maxLength": rest.MaxReason})},
-		answers: []reply{{http.StatusOK, "The subscription", subscriptionView{}}}, refusals: []int{400, 404, 409, 503},
+		ID: "pause_subscription", Tag: "subscription", Summary: "Stop fetching records until the subscription is resumed; records in flight are delivered",
+		Query:     []object{openapi.QueryParameter("reason", "Why, for other operators; one line of up to 512 bytes", object{"type": "string", "maxLength": rest.MaxReason})},
+		Responses: openapi.OK("The subscription", subscriptionView{}), Errors: []int{400, 404, 409, 503},
 	},
 	"POST /subscriptions/:subscription/resume": {
-		id: "resume_subscription", tag: "subscription", summary: "Continue a paused subscription where it stopped",
-		answers: []reply{{http.StatusOK, "The subscription", subscriptionView{}}}, refusals: []int{400, 404, 409, 503},
+		ID: "resume_subscription", Tag: "subscription", Summary: "Continue a paused subscription where it stopped",
+		Responses: openapi.OK("The subscription", subscriptionView{}), Errors: []int{400, 404, 409, 503},
 	},
 	"POST /subscriptions/:subscription/seek": {
-		id: "seek_subscription", tag: "subscription", summary: "Continue a paused subscription at another position. Records after it are delivered again, even if they were delivered before",
-		query: []object{queryParameter("restart", "Seek even if the subscription is not paused; it continues at the new position", object{"type": "boolean"})},
-		body:  seekRequest{}, answers: []reply{{http.StatusOK, "The subscription", subscriptionView{}}}, refusals: []int{400, 404, 409, 415, 422, 503},
+		ID: "seek_subscription", Tag: "subscription", Summary: "Continue a paused subscription at another position. Records after it are delivered again, even if they were delivered before",
+		Query: []object{openapi.QueryParameter("restart", "Seek even if the subscription is not paused; it continues at the new position", object{"type": "boolean"})},
+		Body:  seekRequest{}, Responses: openapi.OK("The subscription", subscriptionView{}), Errors: []int{400, 404, 409, 415, 422, 503},
 	},
 	"GET /subscriptions/:subscription/records/:topic/:topic_partition/:offset": {
-		id: "get_record", tag: "subscription", summary: "Show a record that blocks its topic partition; key, value and headers are cut at 64 KiB",
-		answers: []reply{{http.StatusOK, "The record", recordView{}}}, refusals: []int{400, 404, 409, 503},
+		ID: "get_record", Tag: "subscription", Summary: "Show a record that blocks its topic partition; key, value and headers are cut at 64 KiB",
+		Responses: openapi.OK("The record", recordView{}), Errors: []int{400, 404, 409, 503},
 	},
 	"POST /subscriptions/:subscription/records/:topic/:topic_partition/:offset/retry": {
-		id: "retry_record", tag: "subscription", summary: "Try to deliver a record that blocks its topic partition again",
-		answers: []reply{{http.StatusAccepted, "The record is delivered again, or blocks again", nil}}, refusals: []int{400, 404, 409, 503},
+		ID: "retry_record", Tag: "subscription", Summary: "Try to deliver a record that blocks its topic partition again",
+		Responses: responses{openapi.Returns(http.StatusAccepted, "The record is delivered again, or blocks again", nil)}, Errors: []int{400, 404, 409, 503},
 	},
 	"POST /subscriptions/:subscription/records/:topic/:topic_partition/:offset/skip": {
-		id: "skip_record", tag: "subscription", summary: "Skip a record that blocks its topic partition, and continue after it",
-		answers: []reply{{http.StatusAccepted, "The record is left out", nil}}, refusals: []int{400, 404, 409, 503},
+		ID: "skip_record", Tag: "subscription", Summary: "Skip a record that blocks its topic partition, and continue after it",
+		Responses: responses{openapi.Returns(http.StatusAccepted, "The record is left out", nil)}, Errors: []int{400, 404, 409, 503},
 	},
 	"GET /subscriptions/:subscription/dead-letters": {
-		id: "list_dead_letters", tag: "subscription", summary: "List the records that could not be delivered and that the server keeps, because on_error is dead-letter without a topic; in the order of topic, partition and offset",
-		query:   letterPage,
-		answers: []reply{{http.StatusOK, "The dead letters, without keys, values and headers", deadLetterList{}}}, refusals: []int{400, 404},
+		ID: "list_dead_letters", Tag: "subscription", Summary: "List the records that could not be delivered and that the server keeps, because on_error is dead-letter without a topic; in the order of topic, partition and offset",
+		Query:     letterPage,
+		Responses: openapi.OK("The dead letters, without keys, values and headers", deadLetterList{}), Errors: []int{400, 404},
 	},
 	"POST /subscriptions/:subscription/dead-letters/retry": {
-		id: "retry_dead_letters", tag: "subscription", summary: "Deliver the dead letters of a subscription with its current settings, a page at a time. Those that are delivered are deleted",
-		query:   letterPage,
-		answers: []reply{{http.StatusOK, "What became of the page", deadLetterResult{}}}, refusals: []int{400, 404},
+		ID: "retry_dead_letters", Tag: "subscription", Summary: "Deliver the dead letters of a subscription with its current settings, a page at a time. Those that are delivered are deleted",
+		Query:     letterPage,
+		Responses: openapi.OK("What became of the page", deadLetterResult{}), Errors: []int{400, 404},
 	},
 	"DELETE /subscriptions/:subscription/dead-letters": {
-		id: "drop_dead_letters", tag: "subscription", summary: "Delete the dead letters of a subscription, a page at a time",
-		query:   letterPage,
-		answers: []reply{{http.StatusOK, "What became of the page", deadLetterResult{}}}, refusals: []int{400, 404},
+		ID: "drop_dead_letters", Tag: "subscription", Summary: "Delete the dead letters of a subscription, a page at a time",
+		Query:     letterPage,
+		Responses: openapi.OK("What became of the page", deadLetterResult{}), Errors: []int{400, 404},
 	},
 	"GET /subscriptions/:subscription/dead-letters/:topic/:topic_partition/:offset": {
-		id: "get_dead_letter", tag: "subscription", summary: "Show a dead letter; key, value and headers are cut at 64 KiB",
-		answers: []reply{{http.StatusOK, "The dead letter", deadLetterRecord{}}}, refusals: []int{400, 404, 503},
+		ID: "get_dead_letter", Tag: "subscription", Summary: "Show a dead letter; key, value and headers are cut at 64 KiB",
+		Responses: openapi.OK("The dead letter", deadLetterRecord{}), Errors: []int{400, 404, 503},
 	},
 	"POST /subscriptions/:subscription/dead-letters/:topic/:topic_partition/:offset/retry": {
-		id: "retry_dead_letter", tag: "subscription", summary: "Deliver a dead letter with the current settings of the subscription, and delete it",
-		answers: []reply{{http.StatusAccepted, "The record is delivered", nil}}, refusals: []int{400, 404, 409, 503},
+		ID: "retry_dead_letter", Tag: "subscription", Summary: "Deliver a dead letter with the current settings of the subscription, and delete it",
+		Responses: responses{openapi.Returns(http.StatusAccepted, "The record is delivered", nil)}, Errors: []int{400, 404, 409, 503},
 	},
 	"DELETE /subscriptions/:subscription/dead-letters/:topic/:topic_partition/:offset": {
-		id: "drop_dead_letter", tag: "subscription", summary: "Delete a dead letter",
-		answers: []reply{{http.StatusAccepted, "The record is deleted", nil}}, refusals: []int{400, 404, 503},
+		ID: "drop_dead_letter", Tag: "subscription", Summary: "Delete a dead letter",
+		Responses: responses{openapi.Returns(http.StatusAccepted, "The record is deleted", nil)}, Errors: []int{400, 404, 503},
 	},
 	"POST /kafka-clusters": {
-		id: "create_kafka_cluster", tag: "kafka_cluster", summary: "Add a Kafka cluster. Needs feature level 4",
-		body: kafkaClusterRequest{}, answers: []reply{{http.StatusCreated, "The cluster", kafkaClusterView{}}}, refusals: []int{400, 409, 415, 422, 429, 503},
+		ID: "create_kafka_cluster", Tag: "kafka_cluster", Summary: "Add a Kafka cluster. Needs feature level 4",
+		Body: kafkaClusterRequest{}, Responses: responses{openapi.Returns(http.StatusCreated, "The cluster", kafkaClusterView{})}, Errors: []int{400, 409, 415, 422, 429, 503},
 	},
 	"GET /kafka-clusters": {
-		id: "list_kafka_clusters", tag: "kafka_cluster", summary: "List the Kafka clusters of the configuration and those that were added, by name",
-		answers: []reply{{http.StatusOK, "The clusters", listOf[kafkaClusterView]("clusters")}},
+		ID: "list_kafka_clusters", Tag: "kafka_cluster", Summary: "List the Kafka clusters of the configuration and those that were added, by name",
+		Responses: openapi.OK("The clusters", openapi.ListOf[kafkaClusterView]("clusters")),
 	},
 	"GET /kafka-clusters/:kafka_cluster": {
-		id: "get_kafka_cluster", tag: "kafka_cluster", summary: "Show a Kafka cluster",
-		query:   []object{queryParameter("include_subscriptions", "Include the subscriptions that read from it", object{"type": "boolean", "default": true})},
-		answers: []reply{{http.StatusOK, "The cluster", kafkaClusterView{}}}, refusals: []int{400, 404},
+		ID: "get_kafka_cluster", Tag: "kafka_cluster", Summary: "Show a Kafka cluster",
+		Query:     []object{openapi.QueryParameter("include_subscriptions", "Include the subscriptions that read from it", object{"type": "boolean", "default": true})},
+		Responses: openapi.OK("The cluster", kafkaClusterView{}), Errors: []int{400, 404},
 	},
 	"PATCH /kafka-clusters/:kafka_cluster": {
-		id: "update_kafka_cluster", tag: "kafka_cluster", summary: "Replace the properties of a Kafka cluster; *** keeps a secret. Its subscriptions reconnect",
-		body: kafkaClusterEdit{}, answers: []reply{{http.StatusOK, "The cluster", kafkaClusterView{}}}, refusals: []int{400, 404, 409, 415, 422, 503},
+		ID: "update_kafka_cluster", Tag: "kafka_cluster", Summary: "Replace the properties of a Kafka cluster; *** keeps a secret. Its subscriptions reconnect",
+		Body: kafkaClusterEdit{}, Responses: openapi.OK("The cluster", kafkaClusterView{}), Errors: []int{400, 404, 409, 415, 422, 503},
 	},
 	"DELETE /kafka-clusters/:kafka_cluster": {
-		id: "delete_kafka_cluster", tag: "kafka_cluster", summary: "Delete a Kafka cluster",
-		query:   []object{queryParameter("force", "Delete it even if subscriptions read from it, which stops them", object{"type": "boolean"})},
-		answers: []reply{{http.StatusAccepted, "The cluster was deleted", nil}}, refusals: []int{400, 404, 409, 503},
+		ID: "delete_kafka_cluster", Tag: "kafka_cluster", Summary: "Delete a Kafka cluster",
+		Query:     []object{openapi.QueryParameter("force", "Delete it even if subscriptions read from it, which stops them", object{"type": "boolean"})},
+		Responses: responses{openapi.Returns(http.StatusAccepted, "The cluster was deleted", nil)}, Errors: []int{400, 404, 409, 503},
 	},
 }
 
 // letterPage are the parameters of pages of dead letters.
 var letterPage = []object{
-	queryParameter("limit", "Dead letters of the page", object{"type": "integer", "minimum": 1, "maximum": maxLetters, "default": defaultLetters}),
-	queryParameter("after", "The field next of the previous page: topic/partition/offset", object{"type": "string"}),
+	openapi.QueryParameter("limit", "Dead letters of the page", object{"type": "integer", "minimum": 1, "maximum": maxLetters, "default": defaultLetters}),
+	openapi.QueryParameter("after", "The field next of the previous page: topic/partition/offset", object{"type": "string"}),
 }
 
 var subscriptionFieldMeanings = map[string]string{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/admin/openapi"
 	"platform/internal/target"
 	"platform/metadata"
 )
@@ -22,7 +23,7 @@ func TestOpenAPIDescribesEveryRoute(t *testing.T) {
 	require.Equal(t, "1.0.0", document["info"].(object)["version"])
 	paths := document["paths"].(object)
 	for _, r := range w.routes() {
-		path, _ := templated(r.path)
+		path := openapi.Template(r.path)
 		item, _ := paths[path].(object)
 		require.Contains(t, item, strings.ToLower(r.method), r.path)
 		_, described := operations[r.method+" "+r.path]
@@ -39,7 +40,7 @@ func TestOpenAPIDescribesEveryRoute(t *testing.T) {
 		require.True(t, known[name], "operations has %s, which is no route", name)
 	}
 	schemas := document["components"].(object)["schemas"].(object)
-	for _, name := range slices.Concat(slices.Collect(maps.Keys(fieldMeanings)), slices.Collect(maps.Keys(specialFields))) {
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(fieldMeanings)), slices.Collect(maps.Keys(fieldSchemas))) {
 		component, field, _ := strings.Cut(name, ".")
 		require.Contains(t, schemas, component)
 		require.Contains(t, schemas[component].(object)["properties"], field, component)

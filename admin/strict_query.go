@@ -22,35 +22,18 @@ func rejectUnknownQuery(next echo.HandlerFunc) echo.HandlerFunc {
 			method = http.MethodGet
 		}
 		op, described := operations[method+" "+c.Path()]
-		if !described || op.anyQuery {
+		if !described || op.AnyQuery {
 			return next(c)
 		}
-		names := op.queryNames()
+		names := op.QueryNames()
 		for _, given := range slices.Sorted(maps.Keys(c.QueryParams())) {
 			if !slices.Contains(names, given) {
 				return rest.BadRequest("unknown query parameter '%s'%s", given, rest.Alternatives(given, "parameters", names))
 			}
-			if values := c.QueryParams()[given]; len(values) > 1 && !op.repeatable(given) {
+			if values := c.QueryParams()[given]; len(values) > 1 && !op.Repeatable(given) {
 				return rest.BadRequest("The query parameter '%s' is given %d times; it has one value", given, len(values))
 			}
 		}
 		return next(c)
 	}
-}
-
-// queryNames returns the names of an operation's query parameters, sorted.
-func (op operation) queryNames() []string {
-	var names []string
-	for _, parameter := range op.query {
-		names = append(names, parameter["name"].(string))
-	}
-	slices.Sort(names)
-	return names
-}
-
-// repeatable reports whether a query parameter may have several values.
-func (op operation) repeatable(name string) bool {
-	return slices.ContainsFunc(op.query, func(parameter object) bool {
-		return parameter["name"] == name && parameter["schema"].(object)["type"] == "array"
-	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/openapi"
 	"platform/admin/rest"
 	"platform/flowcontrol"
 	"platform/internal/ids"
@@ -77,12 +78,12 @@ func (s *Server) resumeScope(c echo.Context, scope string) error {
 
 var queueOperations = map[string]operation{
 	"POST /limits/scopes/:scope/pause": {
-		id: "pause_scope", tag: "rule", summary: "Stop all vqueues of a scope, also future ones, from starting invocations; running ones continue", query: []object{reasonParameter},
-		answers: []reply{{http.StatusAccepted, "Accepted. A scope that is already paused keeps its pause", nil}}, refusals: []int{400, 503},
+		ID: "pause_scope", Tag: "rule", Summary: "Stop all vqueues of a scope, also future ones, from starting invocations; running ones continue", Query: []object{reasonParameter},
+		Responses: responses{openapi.Returns(http.StatusAccepted, "Accepted. A scope that is already paused keeps its pause", nil)}, Errors: []int{400, 503},
 	},
 	"POST /limits/scopes/:scope/resume": {
-		id: "resume_scope", tag: "rule", summary: "Resume a paused scope; vqueues that are paused themselves remain so",
-		answers: []reply{{http.StatusAccepted, "Accepted", nil}}, refusals: []int{400, 503},
+		ID: "resume_scope", Tag: "rule", Summary: "Resume a paused scope; vqueues that are paused themselves remain so",
+		Responses: responses{openapi.Returns(http.StatusAccepted, "Accepted", nil)}, Errors: []int{400, 503},
 	},
 	"POST /vqueues/:vqueue_id/pause":  queueOperation("pause_vqueue", "Stop a vqueue from starting invocations; running ones continue", reasonParameter),
 	"POST /vqueues/:vqueue_id/resume": queueOperation("resume_vqueue", "Resume a paused vqueue"),
@@ -90,9 +91,9 @@ var queueOperations = map[string]operation{
 
 func queueOperation(id, summary string, query ...object) operation {
 	return operation{
-		id: id, tag: "vqueue", summary: summary, query: query,
-		answers: []reply{{http.StatusAccepted, "Accepted. No effect if the queue has no entries", nil}}, refusals: []int{400, 503},
+		ID: id, Tag: "vqueue", Summary: summary, Query: query,
+		Responses: responses{openapi.Returns(http.StatusAccepted, "Accepted. No effect if the queue has no entries", nil)}, Errors: []int{400, 503},
 	}
 }
 
-var reasonParameter = queryParameter("reason", "Why it is paused, for other operators: one line of up to 512 bytes. Stored with the address of the client.", object{"type": "string", "maxLength": rest.MaxReason})
+var reasonParameter = openapi.QueryParameter("reason", "Why it is paused, for other operators: one line of up to 512 bytes. Stored with the address of the client.", object{"type": "string", "maxLength": rest.MaxReason})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/openapi"
 	"platform/admin/query"
 	"platform/admin/rest"
 	"platform/internal/ids"
@@ -222,31 +223,31 @@ func limitOf(c echo.Context) (int, error) {
 
 var flowViewOperations = map[string]operation{
 	"GET /vqueues": {
-		id: "list_vqueues", tag: "vqueue", summary: "List the vqueues, those with the most waiting invocations first, each with what blocks its head",
-		query: []object{
-			queryParameter("service", "Only those of this service.", object{"type": "string"}),
-			queryParameter("scope", "Only those of this scope.", object{"type": "string"}),
-			queryParameter("limit_key", "Only those of this limit key.", object{"type": "string"}),
+		ID: "list_vqueues", Tag: "vqueue", Summary: "List the vqueues, those with the most waiting invocations first, each with what blocks its head",
+		Query: []object{
+			openapi.QueryParameter("service", "Only those of this service.", object{"type": "string"}),
+			openapi.QueryParameter("scope", "Only those of this scope.", object{"type": "string"}),
+			openapi.QueryParameter("limit_key", "Only those of this limit key.", object{"type": "string"}),
 			limitParameter, cursorParameter,
 		},
-		answers: []reply{{http.StatusOK, "One page", vqueuePage{}}}, refusals: []int{400, 429, 503},
+		Responses: openapi.OK("One page", vqueuePage{}), Errors: []int{400, 429, 503},
 	},
 	"GET /vqueues/:vqueue_id": {
-		id: "get_vqueue", tag: "vqueue", summary: "Show a vqueue, or the queue of an object without a scope",
-		answers: []reply{{http.StatusOK, "The vqueue", vqueueView{}}}, refusals: []int{400, 404, 429, 503},
+		ID: "get_vqueue", Tag: "vqueue", Summary: "Show a vqueue, or the queue of an object without a scope",
+		Responses: openapi.OK("The vqueue", vqueueView{}), Errors: []int{400, 404, 429, 503},
 	},
 	"GET /limits/counters": {
-		id: "list_counters", tag: "rule", summary: "List the counters of limits that are in use, those with the most waiting invocations first",
-		query: []object{
-			queryParameter("scope", "Only those of this scope.", object{"type": "string"}),
-			queryParameter("rule", "Only those limited by the rule with this pattern.", object{"type": "string"}),
+		ID: "list_counters", Tag: "rule", Summary: "List the counters of limits that are in use, those with the most waiting invocations first",
+		Query: []object{
+			openapi.QueryParameter("scope", "Only those of this scope.", object{"type": "string"}),
+			openapi.QueryParameter("rule", "Only those limited by the rule with this pattern.", object{"type": "string"}),
 			limitParameter, cursorParameter,
 		},
-		answers: []reply{{http.StatusOK, "One page", counterPage{}}}, refusals: []int{400, 429, 503},
+		Responses: openapi.OK("One page", counterPage{}), Errors: []int{400, 429, 503},
 	},
 }
 
 var (
-	limitParameter  = queryParameter("limit", "Maximum number of rows in a page.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit})
-	cursorParameter = queryParameter("cursor", "next_cursor of the page before.", object{"type": "string"})
+	limitParameter  = openapi.QueryParameter("limit", "Maximum number of rows in a page.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit})
+	cursorParameter = openapi.QueryParameter("cursor", "next_cursor of the page before.", object{"type": "string"})
 )

@@ -1,48 +1,34 @@
-package admin
+package openapi
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 
-	"github.com/labstack/echo/v4"
-
-	"platform/admin/rest"
 	"platform/internal/target"
 	"platform/metadata"
 )
 
-// serviceOpenAPI responds with the OpenAPI document of a service's ingress requests.
-func (s *Server) serviceOpenAPI(c echo.Context) error {
-	service, err := findService(s.registry.Schemas(), c)
-	if err != nil {
-		return err
-	}
-	ingress := strings.TrimSuffix(s.ingressEndpoint(c.Request()), "/")
-	return rest.Respond(c, http.StatusOK, describeService(service, s.cfg.Defaults(), ingress))
-}
-
-// describeService generates the OpenAPI document of the requests that the ingress at an address
-// accepts for a service. Private handlers, which the ingress rejects, are omitted.
-func describeService(service *metadata.Service, defaults *metadata.Defaults, ingress string) object {
-	d := serviceDocument{service: service, paths: object{}, schemas: object{"PlatformError": ingressError}}
+// Service generates the OpenAPI document of the requests that the ingress at an address accepts for a
+// service. Private handlers, which the ingress rejects, are omitted.
+func Service(service *metadata.Service, defaults *metadata.Defaults, ingress string) Object {
+	d := serviceDocument{service: service, paths: Object{}, schemas: Object{"PlatformError": ingressError}}
 	for _, h := range service.Handlers {
 		if metadata.Effective(h, service, defaults).Public {
 			d.add(h)
 		}
 	}
-	return object{
-		"openapi": openAPIVersion,
-		"info":    object{"title": service.Name, "version": fmt.Sprint(service.Revision), "description": service.Documentation},
-		"servers": []object{{"url": ingress, "description": "ingress"}},
-		"tags": []object{
+	return Object{
+		"openapi": version,
+		"info":    Object{"title": service.Name, "version": fmt.Sprint(service.Revision), "description": service.Documentation},
+		"servers": []Object{{"url": ingress, "description": "ingress"}},
+		"tags": []Object{
 			{"name": tagCall, "description": "Call a handler and wait for its result"},
 			{"name": tagSend, "description": "Start an invocation without waiting for its result"},
 			{"name": tagAttach, "description": "Wait for the result of an invocation"},
 			{"name": tagOutput, "description": "Get the result of an invocation without waiting"},
 		},
 		"paths":      d.paths,
-		"components": object{"schemas": d.schemas, "parameters": ingressParameters, "responses": ingressResponses},
+		"components": Object{"schemas": d.schemas, "parameters": ingressParameters, "responses": ingressResponses},
 	}
 }
 
@@ -57,13 +43,13 @@ const (
 // serviceDocument collects the paths of a service.
 type serviceDocument struct {
 	service *metadata.Service
-	paths   object
-	schemas object
+	paths   Object
+	schemas Object
 }
 
 // add describes all forms of requests to a handler.
 func (d *serviceDocument) add(h *metadata.Handler) {
-	at, parameters := "/"+d.service.Name, []object{}
+	at, parameters := "/"+d.service.Name, []Object{}
 	if h.Type.Keyed() {
 		at, parameters = at+"/{key}", append(parameters, refer("parameters", "key"))
 	}
@@ -76,25 +62,25 @@ func (d *serviceDocument) add(h *metadata.Handler) {
 	if request != nil {
 		call["requestBody"], send["requestBody"] = request, request
 	}
-	d.paths["/platform/call"+at+"/"+h.Name] = object{"post": call}
-	d.paths["/platform/send"+at+"/"+h.Name] = object{"post": send}
+	d.paths["/platform/call"+at+"/"+h.Name] = Object{"post": call}
+	d.paths["/platform/send"+at+"/"+h.Name] = Object{"post": send}
 
 	var known string // path that identifies an invocation
-	known, parameters = "/platform/workflow"+at, []object{refer("parameters", "key")}
+	known, parameters = "/platform/workflow"+at, []Object{refer("parameters", "key")}
 	if h.Type != target.WorkflowRun {
 		known = "/platform/invocation" + at + "/" + h.Name + "/{idempotencyKey}"
-		parameters = []object{refer("parameters", "idempotencyKeyPath")}
+		parameters = []Object{refer("parameters", "idempotencyKeyPath")}
 		if h.Type.Keyed() {
 			parameters = append(parameters, refer("parameters", "key"))
 		}
 	}
-	d.paths[known+"/attach"] = object{"get": d.operation(h, tagAttach, "", parameters, result)}
-	d.paths[known+"/output"] = object{"get": d.operation(h, tagOutput, "", parameters, result)}
+	d.paths[known+"/attach"] = Object{"get": d.operation(h, tagAttach, "", parameters, result)}
+	d.paths[known+"/output"] = Object{"get": d.operation(h, tagOutput, "", parameters, result)}
 }
 
 // operation describes one form of requests to a handler. A one-way request has no result.
-func (d *serviceDocument) operation(h *metadata.Handler, tag, documentation string, parameters []object, result object) object {
-	answers := object{"default": refer("responses", "GenericError")}
+func (d *serviceDocument) operation(h *metadata.Handler, tag, documentation string, parameters []Object, result Object) Object {
+	answers := Object{"default": refer("responses", "GenericError")}
 	answers["200"] = result
 	switch tag {
 	case tagSend:
@@ -105,7 +91,7 @@ func (d *serviceDocument) operation(h *metadata.Handler, tag, documentation stri
 	case tagAttach:
 		answers["404"] = refer("responses", "InvocationNotFoundError")
 	}
-	described := object{
+	described := Object{
 		"tags": []string{tag}, "operationId": strings.ToLower(strings.ReplaceAll(tag, " ", "-")) + "-" + h.Name, "parameters": parameters,
 		"summary": tag + " " + d.service.Name + "/" + h.Name, "responses": answers,
 	}
@@ -116,7 +102,7 @@ func (d *serviceDocument) operation(h *metadata.Handler, tag, documentation stri
 }
 
 // request describes the body that a handler accepts, nil if it has none.
-func (d *serviceDocument) request(h *metadata.Handler) object {
+func (d *serviceDocument) request(h *metadata.Handler) Object {
 	in := &h.Input
 	contentType := in.ContentType
 	if in.Any || contentType == "" && in.Required {
@@ -125,19 +111,17 @@ func (d *serviceDocument) request(h *metadata.Handler) object {
 	if contentType == "" {
 		return nil
 	}
-	return object{
+	return Object{
 		"required": in.Required && !in.Any,
-		"content":  object{contentType: d.media(h.Name+"Input", in.JSONSchema)},
+		"content":  Object{contentType: d.media(h.Name+"Input", in.JSONSchema)},
 	}
 }
 
 // response describes the result of a handler.
-func (d *serviceDocument) response(h *metadata.Handler) object {
-	described := object{"description": "The result", "headers": resultHeaders}
+func (d *serviceDocument) response(h *metadata.Handler) Object {
+	described := Object{"description": "The result", "headers": resultHeaders}
 	if h.Output.ContentType != "" {
-		described["content"] = object{h.Output.ContentType: d.media(h.Name+"Output", h.Output.JSONSchema)}
+		described["content"] = Object{h.Output.ContentType: d.media(h.Name+"Output", h.Output.JSONSchema)}
 	}
 	return described
 }
-
-func refer(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }

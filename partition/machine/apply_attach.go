@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"slices"
-
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/target"
@@ -82,7 +80,7 @@ func (m *Machine) wait(inv *Invocation, sink Sink) error {
 	if len(sinks) >= maxSinks {
 		return m.answer(sink, &tooManyWait)
 	}
-	inv.Sinks = append(slices.Clip(sinks), sink)
+	inv.Sinks = append(sinks, sink)
 	m.st.PutInvocation(inv)
 	return nil
 }

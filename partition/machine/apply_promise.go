@@ -2,7 +2,6 @@ package machine
 
 import (
 	"fmt"
-	"slices"
 
 	"platform/internal/feature"
 	"platform/partition/journal"
@@ -40,7 +39,7 @@ func (m *Machine) promise(inv *Invocation, t journal.Type, payload []byte) error
 	if m.tooManyWaiters(p) {
 		return m.answerPromise(inv, journal.GetPromiseCompletion, c.Completion, &tooManyWait)
 	}
-	p.Waiting = append(slices.Clip(p.Waiting), Sink{inv.ID, inv.Life, c.Completion, journal.GetPromiseCompletion})
+	p.Waiting = append(p.Waiting, Sink{inv.ID, inv.Life, c.Completion, journal.GetPromiseCompletion})
 	m.st.PutPromise(o, c.Key, p)
 	return nil
 }
@@ -75,7 +74,7 @@ func (m *Machine) replyPromise(inv *Invocation, t journal.Type, c *journal.Promi
 	if len(p.Waiting) == 0 {
 		m.schedulePromiseAnswers(o, c.Key)
 	}
-	p.Waiting = append(slices.Clip(p.Waiting), Sink{inv.ID, inv.Life, c.Completion, t})
+	p.Waiting = append(p.Waiting, Sink{inv.ID, inv.Life, c.Completion, t})
 	m.st.PutPromise(o, c.Key, p)
 	return nil
 }

@@ -84,7 +84,7 @@ func (m *Machine) answerLate(inv *Invocation, sink Sink) error {
 	case len(inv.Sinks) == 0:
 		m.scheduleAnswers(inv)
 	}
-	inv.Sinks = append(slices.Clip(inv.Sinks), sink)
+	inv.Sinks = append(inv.Sinks, sink)
 	m.st.PutInvocation(inv)
 	return nil
 }

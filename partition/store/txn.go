@@ -39,6 +39,7 @@ type Txn struct {
 	messages    writeSet[machine.Message]
 	small       writeSet[[]byte] // notified, waiting, timers
 	values      writeSet[[]byte]
+	promises    writeSet[promise]
 	counters    writeSet[uint64]
 	limits      writeSet[flowcontrol.Counter]
 	vqueues     writeSet[flowcontrol.VQueue]
@@ -80,7 +81,7 @@ func (t *Txn) Meta() *machine.Meta { return &t.meta }
 // Rows returns the approximate number of rows read or written since rows were last written to
 // the database.
 func (t *Txn) Rows() int {
-	return len(t.invocations) + len(t.entries.rows) + len(t.small.rows) + len(t.values.rows) + len(t.messages.rows) +
+	return len(t.invocations) + len(t.entries.rows) + len(t.small.rows) + len(t.values.rows) + len(t.promises.rows) + len(t.messages.rows) +
 		len(t.locks.rows) + len(t.limits.rows) + len(t.vqueues.rows)
 }
 
@@ -150,6 +151,7 @@ func (t *Txn) reset() {
 	t.messages.reset()
 	t.small.reset()
 	t.values.reset()
+	t.promises.reset()
 	t.counters.reset()
 	t.limits.reset()
 	t.vqueues.reset()
@@ -272,6 +274,7 @@ func (t *Txn) fill(meta *codec.Meta) {
 	t.fillMessages()
 	fillBytes(t, &t.small)
 	fillBytes(t, &t.values)
+	t.fillPromises()
 	t.fillCounters()
 	t.fillFlow()
 	t.set(t.space.table(t.keys.room(prefixLen), tableMeta), codec.AppendMeta(t.scratch[:0], meta))

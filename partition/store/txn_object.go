@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -51,14 +50,20 @@ func (t *Txn) DeleteValues(o machine.Object) {
 
 // Values implements machine.State. Writes during the iteration are not visible to it.
 func (t *Txn) Values(o machine.Object) iter.Seq2[machine.StateEntry, error] {
-	return t.owned(t.space.object(nil, tableValues, &o), t.committedEntry)
+	return func(yield func(machine.StateEntry, error) bool) {
+		for r, err := range owned(t, &t.values, t.space.object(nil, tableValues, &o), t.committedEntry) {
+			if !yield(machine.StateEntry{Key: r.key, Value: r.value}, err) {
+				return
+			}
+		}
+	}
 }
 
 // Keys implements machine.State. Writes during the iteration are not visible to it.
 func (t *Txn) Keys(o machine.Object) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		for e, err := range t.owned(t.space.object(nil, tableValues, &o), committedKey) {
-			if !yield(e.Key, err) {
+		for r, err := range owned(t, &t.values, t.space.object(nil, tableValues, &o), committedKey) {
+			if !yield(r.key, err) {
 				return
 			}
 		}
@@ -66,37 +71,38 @@ func (t *Txn) Keys(o machine.Object) iter.Seq2[[]byte, error] {
 }
 
 // committedEntry copies the row of an iterator.
-func (t *Txn) committedEntry(prefix []byte, it *pebble.Iterator) (machine.StateEntry, error) {
+func (t *Txn) committedEntry(prefix []byte, it *pebble.Iterator) (row[[]byte], error) {
 	value, err := it.ValueAndErr()
 	if err != nil {
-		return machine.StateEntry{}, err
+		return row[[]byte]{}, err
 	}
 	value, own, err := t.reader.whole(it.Key(), value)
 	if err != nil {
-		return machine.StateEntry{}, err
+		return row[[]byte]{}, err
 	}
-	return stateEntry(prefix, it.Key(), value, own), nil
+	e := stateEntry(prefix, it.Key(), value, own)
+	return row[[]byte]{key: e.Key, value: e.Value}, nil
 }
 
 // committedKey copies the key of the row of an iterator.
-func committedKey(prefix []byte, it *pebble.Iterator) (machine.StateEntry, error) {
-	return machine.StateEntry{Key: bytes.Clone(it.Key()[len(prefix):])}, nil
+func committedKey(prefix []byte, it *pebble.Iterator) (row[[]byte], error) {
+	return row[[]byte]{key: bytes.Clone(it.Key()[len(prefix):])}, nil
 }
 
-// owned yields the rows of an object in one table, merging written ones with committed ones,
+// owned yields the rows of an object in one table, merging those in w with committed ones,
 // which read copies. Keys omit the prefix.
-func (t *Txn) owned(prefix []byte, read func(prefix []byte, it *pebble.Iterator) (machine.StateEntry, error)) iter.Seq2[machine.StateEntry, error] {
-	return func(yield func(machine.StateEntry, error) bool) {
-		written := t.writtenValues(prefix)
+func owned[V any](t *Txn, w *writeSet[V], prefix []byte, read func(prefix []byte, it *pebble.Iterator) (row[V], error)) iter.Seq2[row[V], error] {
+	return func(yield func(row[V], error) bool) {
+		written := w.owned(prefix)
 		it, err := t.objectScan(prefix)
 		if err != nil {
-			yield(machine.StateEntry{}, fmt.Errorf("read rows of an object: %w", err))
+			yield(row[V]{}, fmt.Errorf("read rows of an object: %w", err))
 			return
 		}
 		defer it.Close()
 		ok := !t.inDeletedRange(prefix) && it.SeekPrefixGE(prefix)
 		for ok || len(written) > 0 {
-			var e machine.StateEntry
+			var r row[V]
 			order := 1
 			switch {
 			case !ok:
@@ -106,8 +112,8 @@ func (t *Txn) owned(prefix []byte, read func(prefix []byte, it *pebble.Iterator)
 				order = bytes.Compare(it.Key(), written[0].key)
 			}
 			if order < 0 {
-				if e, err = read(prefix, it); err != nil {
-					yield(machine.StateEntry{}, fmt.Errorf("read rows of an object: %w", err))
+				if r, err = read(prefix, it); err != nil {
+					yield(row[V]{}, fmt.Errorf("read rows of an object: %w", err))
 					return
 				}
 			}
@@ -115,33 +121,20 @@ func (t *Txn) owned(prefix []byte, read func(prefix []byte, it *pebble.Iterator)
 				ok = it.Next()
 			}
 			if order >= 0 {
-				w := written[0]
-				written = written[1:]
-				if w.deleted {
+				r, written = written[0], written[1:]
+				if r.deleted {
 					continue
 				}
-				e = machine.StateEntry{Key: bytes.Clone(w.key[len(prefix):]), Value: w.value}
+				r.key = bytes.Clone(r.key[len(prefix):])
 			}
-			if !yield(e, nil) {
+			if !yield(r, nil) {
 				return
 			}
 		}
 		if err := it.Error(); err != nil {
-			yield(machine.StateEntry{}, fmt.Errorf("read rows of an object: %w", err))
+			yield(row[V]{}, fmt.Errorf("read rows of an object: %w", err))
 		}
 	}
-}
-
-// writtenValues returns the written rows of an object in key order.
-func (t *Txn) writtenValues(prefix []byte) []row[[]byte] {
-	var rows []row[[]byte]
-	for _, r := range t.values.rows {
-		if bytes.HasPrefix(r.key, prefix) {
-			rows = append(rows, r)
-		}
-	}
-	slices.SortFunc(rows, func(a, b row[[]byte]) int { return bytes.Compare(a.key, b.key) })
-	return rows
 }
 
 func (t *Txn) objectScan(prefix []byte) (*pebble.Iterator, error) {

@@ -44,7 +44,7 @@ func (p *Partition) objectRows(o *machine.Object) (rows objectRows, err error) {
 		return rows, p.failed
 	}
 	rows.prefix = p.space.object(make([]byte, 0, objectLen(o)), tableValues, o)
-	rows.written = p.txn.writtenValues(rows.prefix)
+	rows.written = p.txn.values.owned(rows.prefix)
 	for i := range rows.written {
 		rows.written[i].key = bytes.Clone(rows.written[i].key) // that of the set is reused
 	}

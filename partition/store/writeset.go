@@ -1,6 +1,10 @@
 package store
 
-import "unsafe"
+import (
+	"bytes"
+	"slices"
+	"unsafe"
+)
 
 // writeSet is the writes of a transaction to some tables: the last value of every key. Reads
 // consult it before the database, and the commit writes each key once.
@@ -57,6 +61,17 @@ func (w *writeSet[V]) write(r row[V]) {
 	case n > fewRows:
 		w.at[asString(r.key)] = int32(n - 1)
 	}
+}
+
+// owned returns the rows whose keys begin with prefix, in key order.
+func (w *writeSet[V]) owned(prefix []byte) (rows []row[V]) {
+	for _, r := range w.rows {
+		if bytes.HasPrefix(r.key, prefix) {
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b row[V]) int { return bytes.Compare(a.key, b.key) })
+	return rows
 }
 
 // asString converts a key to a string without copying it.

@@ -25,6 +25,9 @@ const (
 	// removedInFiles is about how many bytes of removed entries may remain in table files, which are deleted once the
 	// database has flushed the removal.
 	removedInFiles = 64 << 20
+	// wideRemoval is how many bytes of a group are removed from table files before a removal also covers everything before
+	// it, so that the database finds tables without an entry that is left.
+	wideRemoval = 1 << 20
 )
 
 // entryFiles writes the chunks of large entries as table files, which become part of the log database as they are.
@@ -103,11 +106,14 @@ func (f *entryFiles) create(path string, key []byte, parts [][]byte, size int) e
 	return w.Close()
 }
 
-// countRemoved counts what tables contain between two keys, which are about to be removed.
-func (f *entryFiles) countRemoved(from, to []byte) {
-	if bytes, err := f.db.EstimateDiskUsage(from, to); err == nil { // fails only if from is after to
-		f.removed.Add(int64(bytes))
+// countRemoved returns, and counts, how many bytes tables contain between two keys, which are about to be removed.
+func (f *entryFiles) countRemoved(from, to []byte) int64 {
+	bytes, err := f.db.EstimateDiskUsage(from, to)
+	if err != nil { // from is after to
+		return 0
 	}
+	f.removed.Add(int64(bytes))
+	return int64(bytes)
 }
 
 // flushRemoved has removals flushed if that frees enough space.

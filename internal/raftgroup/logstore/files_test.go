@@ -123,6 +123,48 @@ func TestFilesOfRemovedEntriesAreDeleted(t *testing.T) {
 	}
 }
 
+// Groups that keep entries for their followers remove the oldest ones a few at a time, in ranges that are smaller than a
+// table. Their space is freed nevertheless, and the entries that are left remain.
+func TestSpaceOfEntriesRemovedInSmallRangesIsFreed(t *testing.T) {
+	const (
+		groups, entries = 4, 5000
+		kept, atOnce    = 800, 40
+		small, large    = 100, 256 << 10 // bytes; every tenth entry is large
+		writeAheadLogs  = 40 << 20
+		keptBytes       = groups * kept / 10 * large
+	)
+	db, err := Open("log", Options{FS: vfs.NewMem(), MemTableBytes: 8 << 20, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	logs := make([]*PebbleStorage, groups)
+	for group := range logs {
+		logs[group], err = db.Storage(uint32(group))
+		require.NoError(t, err)
+	}
+	data := make([]byte, large)
+	for index := uint64(1); index <= entries; index++ {
+		size := small
+		if index%10 == 0 {
+			size = large
+		}
+		for _, s := range logs {
+			require.NoError(t, s.StoreLog(&raft.Log{Index: index, Term: 1, Data: data[:size]}))
+			if index > kept && index%atOnce == 0 {
+				require.NoError(t, s.DeleteRange(index-kept-atOnce+1, index-kept))
+			}
+		}
+	}
+	require.Eventually(t, func() bool {
+		return db.db.Metrics().DiskSpaceUsage() < 2*keptBytes+writeAheadLogs
+	}, 30*time.Second, 10*time.Millisecond)
+	for _, s := range logs {
+		requireBounds(t, s, entries-kept+1, entries)
+		var log raft.Log
+		require.NoError(t, s.GetLog(entries-kept+1, &log))
+		require.NoError(t, s.GetLog(entries, &log))
+	}
+	require.NoError(t, db.Close())
+}
+
 var errFull = errors.New("planted failure: the disk is full")
 
 // fullDisk is a file system with room for a number of bytes in temporary files, while it is full.

@@ -23,6 +23,7 @@ type PebbleStorage struct {
 	// mu covers the fields below. first and last mirror the entries on disk; 0 means none.
 	mu          sync.RWMutex
 	first, last uint64
+	removed     int64 // bytes in tables that were removed since the last wide removal
 }
 
 // Storage opens the storage of one group, which must not be open already.
@@ -177,7 +178,9 @@ func (s *PebbleStorage) DeleteRange(lo, hi uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	from, to := logKey(s.group, lo), afterChunks(s.group, hi)
-	s.files.countRemoved(from, to)
+	if s.removed += s.files.countRemoved(from, to); lo <= s.first && s.removed >= wideRemoval {
+		from, s.removed = logKey(s.group, 0), 0
+	}
 	if err := s.db.DeleteRange(from, to, pebble.NoSync); err != nil {
 		return fmt.Errorf("truncate log of group %d: %w", s.group, err)
 	}

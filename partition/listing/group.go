@@ -40,6 +40,7 @@ type groupKey struct {
 	service, handler string
 	code             code
 	message          string // normalised
+	more             bool   // the message continues; not part of the identity
 }
 
 // ID returns the ID of the group.
@@ -67,7 +68,8 @@ func (k groupKey) firstOf(inv *machine.Invocation, f *failing) int64 {
 // same cause if they have the same code and normalised message. The code of the catalogue does
 // not count, since a result does not have it.
 func CauseOf(number uint32, message, key string) uint64 {
-	return causeOf(number, normalise(message, key))
+	normalised, _ := normalise(message, key)
+	return causeOf(number, normalised)
 }
 
 func causeOf(number uint32, normalised string) uint64 {
@@ -83,7 +85,16 @@ func grouped(inv *machine.Invocation) bool {
 }
 
 func groupOf(inv *machine.Invocation, f *failing) groupKey {
-	return groupKey{inv.Target.Service, inv.Target.Handler, f.code, normalise(f.message, inv.Target.Key)}
+	message, more := normalise(f.message, inv.Target.Key)
+	return groupKey{inv.Target.Service, inv.Target.Handler, f.code, message, more}
+}
+
+// shown returns the message as it is shown: one that continues ends with an ellipsis.
+func (k groupKey) shown() string {
+	if k.more {
+		return k.message + "…"
+	}
+	return k.message
 }
 
 const (
@@ -100,7 +111,7 @@ type Group struct {
 	Service, Handler string
 	Code             uint32
 	ErrorCode        string // of the catalogue, such as RT0007; empty if there is none
-	Message          string // normalised
+	Message          string // normalised, with an ellipsis if it is longer
 	Count            int
 	ByStatus         [Statuses]int
 	Keys             int   // distinct keys of objects and workflows, at most 1,000 per partition
@@ -159,7 +170,7 @@ func (g *Groups) tally(k groupKey) *groupTally {
 		if g.groups == nil {
 			g.groups = map[GroupID]*groupTally{}
 		}
-		t = &groupTally{Group: Group{ID: id, Service: k.service, Handler: k.handler, Code: k.code.number, ErrorCode: k.code.catalogue, Message: k.message}}
+		t = &groupTally{Group: Group{ID: id, Service: k.service, Handler: k.handler, Code: k.code.number, ErrorCode: k.code.catalogue, Message: k.shown()}}
 		g.groups[id] = t
 	}
 	return t

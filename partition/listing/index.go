@@ -191,7 +191,7 @@ func (k targetKey) copied() targetKey {
 func (c code) copied() code { return code{c.number, strings.Clone(c.catalogue)} }
 
 func (k groupKey) copied() groupKey {
-	return groupKey{strings.Clone(k.service), strings.Clone(k.handler), k.code.copied(), strings.Clone(k.message)}
+	return groupKey{strings.Clone(k.service), strings.Clone(k.handler), k.code.copied(), strings.Clone(k.message), k.more}
 }
 
 // references are the interned values of a row.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -416,4 +417,19 @@ func TestGroupIDsRoundTrip(t *testing.T) {
 		require.Error(t, err, bad)
 	}
 	require.NotEqual(t, groupKey{service: "a", handler: "b"}.ID(), groupKey{service: "ab"}.ID())
+}
+
+func TestLongMessagesOfGroupsEndWithAnEllipsis(t *testing.T) {
+	long := machine.Invocation{
+		Target: machine.Target{Service: "S", Handler: "h"}, Status: machine.Completed,
+		Result: &journal.Result{Failure: &journal.Failure{Code: 500, Message: strings.Repeat("no stock ", 50)}},
+	}
+	var g Groups
+	g.Add(&long, Live{})
+	groups, _ := g.Result()
+	require.Len(t, groups, 1)
+	require.Equal(t, strings.Repeat("no stock ", 22)+"no…", groups[0].Message)
+	k := groupOf(&long, failureOf(&long, Live{}))
+	k.more = false
+	require.Equal(t, groups[0].ID, k.ID(), "the ellipsis is not part of the identity")
 }

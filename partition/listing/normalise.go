@@ -13,20 +13,16 @@ const (
 
 // normalise returns a failure message without what differs between failures of the same
 // cause: numbers, IDs, hexadecimal digits, quoted values and key, the key of the object, become
-// "?", and white space one space. The result has at most 200 bytes.
-func normalise(message, key string) string {
-	if len(message) > MessagePrefix {
-		message = message[:MessagePrefix]
-	}
-	n := normaliser{in: message, key: key}
+// "?", and white space one space. The result has at most 200 bytes; more reports that the message
+// continues after them.
+func normalise(message, key string) (normalised string, more bool) {
+	n := normaliser{in: message[:min(len(message), MessagePrefix)], key: key}
 	for n.at < len(n.in) && n.out.Len() < maxMessage {
 		n.step()
 	}
 	out := strings.TrimSpace(n.out.String())
-	if len(out) > maxMessage {
-		out = out[:maxMessage]
-	}
-	return strings.ToValidUTF8(out, "")
+	more = len(out) > maxMessage || strings.TrimSpace(message[n.at:]) != ""
+	return strings.ToValidUTF8(out[:min(len(out), maxMessage)], ""), more
 }
 
 // normaliser reads a message once from its start to its end.

@@ -34,16 +34,22 @@ func TestNormalise(t *testing.T) {
 		{"payment declined: Ünïcode ключ 5", "", "payment declined: Ünïcode ключ ?"},
 		{"feed the cafe", "", "feed the cafe"},
 	} {
-		require.Equal(t, c.want, normalise(c.message, c.key), c.message)
+		got, more := normalise(c.message, c.key)
+		require.Equal(t, c.want, got, c.message)
+		require.False(t, more, c.message)
 	}
 }
 
 func TestNormalisedMessagesAreBounded(t *testing.T) {
-	require.LessOrEqual(t, len(normalise(strings.Repeat("abc def ", 1<<20), "")), maxMessage)
-	require.LessOrEqual(t, len(normalise(strings.Repeat("ж", 5000), "")), maxMessage)
-	require.Equal(t, "?", normalise(strings.Repeat("7", 1<<20), ""))
+	for _, long := range []string{strings.Repeat("abc def ", 1<<20), strings.Repeat("ж", 5000), strings.Repeat("7", 1<<20), strings.Repeat("x", maxMessage+1)} {
+		_, more := normalise(long, "")
+		require.True(t, more, long[:20])
+	}
+	exact, more := normalise(strings.Repeat("x", maxMessage)+"\n", "")
+	require.Len(t, exact, maxMessage)
+	require.False(t, more)
 	rapid.Check(t, func(t *rapid.T) {
-		out := normalise(rapid.String().Draw(t, "message"), rapid.StringN(0, 4, -1).Draw(t, "key"))
+		out, _ := normalise(rapid.String().Draw(t, "message"), rapid.StringN(0, 4, -1).Draw(t, "key"))
 		require.LessOrEqual(t, len(out), maxMessage)
 		require.True(t, utf8.ValidString(out))
 	})

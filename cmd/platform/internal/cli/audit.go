@@ -45,7 +45,7 @@ func (a *app) auditList() *cobra.Command {
 				term.Clean(r.Action), term.Clean(r.Object), term.Clean(outcome),
 			}
 		}
-		a.Print.Table("", []string{"NUMBER", "TIME", "TOKEN", "ADDRESS", "ACTION", "OBJECT", "OUTCOME"}, rows)
+		a.Print.Table("", []string{"NUMBER", "TIME", "PRINCIPAL", "ADDRESS", "ACTION", "OBJECT", "OUTCOME"}, rows)
 		return nil
 	})
 }

@@ -37,7 +37,7 @@ function List() {
           <Table label="Audit log" rows={r.records} keyOf={(o) => String(o.sequence)} columns={[
             { id: 'n', title: 'Number', class: 'num fit', cell: (o) => o.sequence },
             { id: 'at', title: 'Time', class: 'num fit', cell: (o) => <Time at={o.at} /> },
-            { id: 'who', title: 'Token', class: 'cut', cell: (o) => o.principal ?? <span class="faint">none</span> },
+            { id: 'who', title: 'Principal', class: 'cut', cell: (o) => o.principal ?? <span class="faint">none</span> },
             { id: 'from', title: 'Address', class: 'fit', cell: (o) => <span class="mono">{o.address}</span> },
             { id: 'action', title: 'Action', class: 'path', cell: (o) => <span class="mono">{o.action}</span> },
             { id: 'object', title: 'Object', class: 'path', cell: (o) => (o.action.endsWith(` ${o.object}`) ? <span class="faint">–</span> : <span class="mono wrap">{o.object}</span>) },

@@ -26,7 +26,7 @@ import (
 const (
 	jobBatch    = 500  // invocations listed, processed and recorded at a time
 	jobParallel = 16   // operations in progress, of all jobs
-	jobRate     = 1000 // operations per second, of all jobs
+	jobRate     = 1000 // operations per second, of all jobs, at most: see pace
 
 	jobPoll       = 250 * time.Millisecond // between two polls for jobs
 	jobRetryDelay = time.Second            // after a partition or the metadata was unavailable
@@ -128,12 +128,13 @@ func (r *JobRunner) lead(ctx context.Context, tick <-chan time.Time) {
 
 // execute advances a job until it ends, another node has advanced it, or ctx ends.
 func (r *JobRunner) execute(ctx context.Context, id string) {
+	pace := newPace()
 	for repeats := true; ; { // another node, or this one, may have processed the first batch
 		job, known := r.store.Job(id)
 		if !known || job.State != metadata.JobRunning || ctx.Err() != nil {
 			return
 		}
-		progress, err := r.step(ctx, &job, repeats)
+		progress, err := r.step(ctx, &job, pace, repeats)
 		if err == nil {
 			job, err = r.store.AdvanceJob(ctx, id, job.Version, progress)
 		}
@@ -167,9 +168,9 @@ func (r *JobRunner) pause(ctx context.Context) bool {
 
 // step processes the batch of a job and lists the next one. repeats means that the batch may have
 // been processed before.
-func (r *JobRunner) step(ctx context.Context, job *metadata.Job, repeats bool) (metadata.JobProgress, error) {
+func (r *JobRunner) step(ctx context.Context, job *metadata.Job, pace *pace, repeats bool) (metadata.JobProgress, error) {
 	p := job.JobProgress
-	if err := r.executeBatch(ctx, job, &p, repeats); err != nil {
+	if err := r.executeBatch(ctx, job, &p, pace, repeats); err != nil {
 		return p, err
 	}
 	processed := len(p.Batch) > 0
@@ -227,16 +228,16 @@ func (r *JobRunner) failed(p *metadata.JobProgress, err error) error {
 
 // executeBatch executes the operation of a job on its batch. If the batch is repeated, an invocation
 // that is in a later status counts as done: the operation may have caused that.
-func (r *JobRunner) executeBatch(ctx context.Context, job *metadata.Job, p *metadata.JobProgress, repeats bool) error {
+func (r *JobRunner) executeBatch(ctx context.Context, job *metadata.Job, p *metadata.JobProgress, pace *pace, repeats bool) error {
 	errs := make([]error, len(job.Batch))
 	var operations errgroup.Group
 	operations.SetLimit(jobParallel)
 	for i, text := range job.Batch {
-		if r.stopped(job) || r.rate.Wait(ctx) != nil {
+		if r.stopped(job) || pace.wait(ctx) != nil || r.rate.Wait(ctx) != nil {
 			break
 		}
 		operations.Go(func() error {
-			errs[i] = r.operate(ctx, job, text)
+			errs[i] = r.operate(ctx, job, pace, text)
 			return nil
 		})
 	}
@@ -268,7 +269,7 @@ func (r *JobRunner) stopped(job *metadata.Job) bool {
 
 // operate executes the operation of a job on one invocation, and repeats it while its partition
 // is unavailable. Between the attempts it holds no slot, since other jobs need them.
-func (r *JobRunner) operate(ctx context.Context, job *metadata.Job, text string) error {
+func (r *JobRunner) operate(ctx context.Context, job *metadata.Job, pace *pace, text string) error {
 	id, err := ids.ParseInvocation(text)
 	if err != nil {
 		return err
@@ -279,8 +280,12 @@ func (r *JobRunner) operate(ctx context.Context, job *metadata.Job, text string)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		err := r.once(fabric.WithLookupDeadline(ctx, time.Now().Add(jobLookup)), job, id)
+		start := time.Now()
+		err := r.once(fabric.WithLookupDeadline(ctx, start.Add(jobLookup)), job, id)
 		<-r.slots
+		if err == nil {
+			pace.record(time.Since(start))
+		}
 		if !errors.Is(err, admin.ErrUnavailable) || attempt == jobRetries || !r.pause(ctx) || r.stopped(job) {
 			return err
 		}

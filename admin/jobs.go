@@ -73,6 +73,7 @@ type jobView struct {
 	By         string              `json:"by,omitempty"`
 	CreatedAt  rest.Timestamp      `json:"created_at"`
 	ModifiedAt rest.Timestamp      `json:"modified_at"`
+	Total      uint64              `json:"total,omitempty"` // 0 if unknown
 	Matched    uint64              `json:"matched"`
 	Done       uint64              `json:"done"`
 	Failed     uint64              `json:"failed"`
@@ -136,7 +137,7 @@ func newJob(c echo.Context, r *jobRequest) (job metadata.Job, err error) {
 	job = metadata.Job{Operation: string(r.Operation), Deployment: r.Deployment, Reason: r.Reason, By: pause.By}
 	if r.InvocationIDs != nil {
 		job.Batch, err = distinctIDs(r.InvocationIDs)
-		job.Exhausted, job.Matched = true, uint64(len(job.Batch))
+		job.Exhausted, job.Matched, job.Total = true, uint64(len(job.Batch)), uint64(len(job.Batch))
 		return job, err
 	}
 	job.Filter, err = jobFilter(r.Filter, usual)
@@ -261,7 +262,7 @@ func viewJob(j *metadata.Job) jobView {
 	view := jobView{
 		ID: j.ID, Operation: j.Operation, State: j.State.String(), Deployment: j.Deployment, Reason: j.Reason, By: j.By,
 		CreatedAt: rest.TimestampOf(j.CreatedAt), ModifiedAt: rest.TimestampOf(j.ModifiedAt),
-		Matched: j.Matched, Done: j.Done, Failed: j.Failed, Failures: []batchFailure{}, Skipped: j.Skipped, Skips: []jobSkip{}, Error: j.Error,
+		Total: j.Total, Matched: j.Matched, Done: j.Done, Failed: j.Failed, Failures: []batchFailure{}, Skipped: j.Skipped, Skips: []jobSkip{}, Error: j.Error,
 	}
 	if j.Filter != "" {
 		view.Filter, _ = url.ParseQuery(j.Filter) // validated on creation

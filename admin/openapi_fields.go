@@ -126,6 +126,7 @@ var registryFieldMeanings = map[string]string{
 	"Job.state":                           "running, done, stopped or failed.",
 	"Job.filter":                          "Filters with their values. Absent if ids were given.",
 	"Job.by":                              "Principal and network address of the client that requested it; the address alone if it sent no credentials.",
+	"Job.total":                           "Invocations that matched when the job started. Absent if that is not known.",
 	"Job.matched":                         "Invocations found so far.",
 	"Job.done":                            "Invocations on which the operation succeeded, or had succeeded before.",
 	"Job.failed":                          "Invocations on which it failed.",

@@ -130,6 +130,7 @@ func TestGoldenLogEntries(t *testing.T) {
 		"entry_register_level":      &registerNode{node: leveledNode()},
 		"entry_create_job":          &createJob{fullJob()},
 		"entry_advance_job":         &advanceJob{"job_1", 8, fullJob().JobProgress},
+		"entry_advance_counted_job": &advanceJob{"job_1", 8, JobProgress{State: JobRunning, Matched: 302, Skipped: 1, Total: 400}},
 		"entry_stop_job":            &stopJob{"job_1"},
 		"entry_mark_failure":        &markFailure{FailureMarkEdit{Group: "fg_0011223344556677", Muted: ptr(true), Note: ptr("known"), By: "ci at ::1"}},
 		"entry_create_token":        &createToken{fullToken()},

@@ -76,6 +76,7 @@ type JobProgress struct {
 	// Matched counts the invocations up to and including the batch, Done, Failed and Skipped
 	// those that were processed. Skipped ones had been deleted before their turn.
 	Matched, Done, Failed, Skipped uint64
+	Total                          uint64       // invocations that matched when the job started; 0 if unknown
 	Failures, Skips                []JobFailure // the first MaxJobFailures of each
 	Error                          string       // why the job failed
 }
@@ -234,7 +235,7 @@ func jobToProto(j *Job) *pb.Job {
 func progressToProto(p *JobProgress, out *pb.Job) {
 	out.State, out.Batch, out.Cursor, out.Exhausted = uint32(p.State), p.Batch, p.Cursor, p.Exhausted
 	out.Matched, out.Done, out.Failed, out.Skipped, out.Error = p.Matched, p.Done, p.Failed, p.Skipped, p.Error
-	out.Failures, out.Skips = failuresToProto(p.Failures), failuresToProto(p.Skips)
+	out.Total, out.Failures, out.Skips = p.Total, failuresToProto(p.Failures), failuresToProto(p.Skips)
 }
 
 func failuresToProto(failures []JobFailure) (out []*pb.JobFailure) {
@@ -262,7 +263,7 @@ func progressFromProto(j *pb.Job) JobProgress {
 	return JobProgress{
 		State: JobState(j.GetState()), Batch: j.GetBatch(), Cursor: j.GetCursor(), Exhausted: j.GetExhausted(),
 		Matched: j.GetMatched(), Done: j.GetDone(), Failed: j.GetFailed(), Skipped: j.GetSkipped(), Error: j.GetError(),
-		Failures: failuresFromProto(j.GetFailures()), Skips: failuresFromProto(j.GetSkips()),
+		Total: j.GetTotal(), Failures: failuresFromProto(j.GetFailures()), Skips: failuresFromProto(j.GetSkips()),
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"platform/admin"
+	"platform/admin/rest"
 	"platform/internal/cluster/fabric"
 	"platform/internal/ids"
 	"platform/metadata"
@@ -44,6 +45,7 @@ type JobStore interface {
 // JobOperator executes the operations of jobs.
 type JobOperator interface {
 	List(ctx context.Context, q admin.Query) (admin.Page, error)
+	Count(ctx context.Context, f admin.Filter, partial bool) (*admin.Counts, error)
 	// CancelOnce cancels an invocation. Repetitions with the same request, which is not 0, have no
 	// effect.
 	CancelOnce(ctx context.Context, id ids.Invocation, request uint64) error
@@ -200,6 +202,9 @@ func (r *JobRunner) list(ctx context.Context, job *metadata.Job, p *metadata.Job
 	if err != nil {
 		return r.failed(p, err)
 	}
+	if p.Matched == 0 {
+		p.Total = r.count(ctx, q.Filter, job)
+	}
 	q.Limit, q.Cursor, q.OldestFirst = jobBatch, p.Cursor, true
 	page, err := r.operator.List(ctx, q)
 	if errors.Is(err, admin.ErrCursor) {
@@ -218,6 +223,19 @@ func (r *JobRunner) list(ctx context.Context, job *metadata.Job, p *metadata.Job
 	}
 	p.Matched += uint64(len(p.Batch))
 	return nil
+}
+
+// count returns how many invocations a job will find, 0 if that cannot be determined now.
+func (r *JobRunner) count(ctx context.Context, f admin.Filter, job *metadata.Job) uint64 {
+	if next := rest.Timestamp(job.CreatedAt.UnixMilli() + 1); f.Created.Before == 0 || f.Created.Before > next {
+		f.Created.Before = next
+	}
+	counts, err := r.operator.Count(ctx, f, false)
+	if err != nil {
+		r.log.Warn("invocations of a job could not be counted", "job_id", job.ID, "err", err)
+		return 0
+	}
+	return uint64(counts.Total)
 }
 
 // failed ends a job that cannot continue.

@@ -95,6 +95,17 @@ func newTargets(n int) *jobTargets {
 	return f
 }
 
+// Count counts those that were created before a time.
+func (f *jobTargets) Count(_ context.Context, filter admin.Filter, _ bool) (*admin.Counts, error) {
+	counts := new(admin.Counts)
+	for _, inv := range f.all {
+		if inv.CreatedAt < filter.Created.Before {
+			counts.Total++
+		}
+	}
+	return counts, nil
+}
+
 // List lists those that were not killed.
 func (f *jobTargets) List(_ context.Context, q admin.Query) (page admin.Page, err error) {
 	f.mu.Lock()
@@ -218,6 +229,7 @@ func TestAJobProcessesAllThatMatch(t *testing.T) {
 		job := runUntil(t, r, s, leads)
 		require.Equal(t, metadata.JobDone, job.State)
 		require.EqualValues(t, 3*jobBatch+7, job.Matched)
+		require.EqualValues(t, 3*jobBatch+7, job.Total)
 		require.EqualValues(t, 3*jobBatch+6, job.Done)
 		require.EqualValues(t, 1, job.Failed)
 		require.Equal(t, f.all[1].ID, job.Failures[0].Invocation)

@@ -79,6 +79,7 @@ func sysJob() *Table {
 		plain("requested_by", Text, "network address of the client", func(j *row) value { return text(j.By) }),
 		plain("created_at", Timestamp, "request", func(j *row) value { return moment(j.CreatedAt) }),
 		plain("modified_at", Timestamp, "last progress", func(j *row) value { return moment(j.ModifiedAt) }),
+		plain("total", U64, "invocations that matched when the job started; NULL if that is not known", func(j *row) value { return positive(j.Total) }),
 		plain("matched", U64, "invocations found so far", func(j *row) value { return number(j.Matched) }),
 		plain("done", U64, "invocations on which the operation succeeded", func(j *row) value { return number(j.Done) }),
 		plain("failed", U64, "invocations on which it failed", func(j *row) value { return number(j.Failed) }),

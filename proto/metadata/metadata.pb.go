@@ -4509,7 +4509,8 @@ type Job struct {
 	Failures      []*JobFailure `protobuf:"bytes,17,rep,name=failures,proto3" json:"failures,omitempty"` // the first ones
 	Error         string        `protobuf:"bytes,18,opt,name=error,proto3" json:"error,omitempty"`       // why the job failed
 	Skipped       uint64        `protobuf:"varint,19,opt,name=skipped,proto3" json:"skipped,omitempty"`
-	Skips         []*JobFailure `protobuf:"bytes,20,rep,name=skips,proto3" json:"skips,omitempty"` // the first ones
+	Skips         []*JobFailure `protobuf:"bytes,20,rep,name=skips,proto3" json:"skips,omitempty"`  // the first ones
+	Total         uint64        `protobuf:"varint,21,opt,name=total,proto3" json:"total,omitempty"` // matching invocations at the start; 0 if unknown
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4682,6 +4683,13 @@ func (x *Job) GetSkips() []*JobFailure {
 		return x.Skips
 	}
 	return nil
+}
+
+func (x *Job) GetTotal() uint64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
 }
 
 // JobFailure is why the operation failed for one invocation, or why that was skipped.
@@ -6106,7 +6114,7 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x03job\x18\x01 \x01(\v2\x16.platform.metadata.JobR\x03job\x12)\n" +
 	"\x10expected_version\x18\x02 \x01(\x04R\x0fexpectedVersion\"\x19\n" +
 	"\aStopJob\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\xbf\x04\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\xd5\x04\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1c\n" +
 	"\toperation\x18\x02 \x01(\tR\toperation\x12\x16\n" +
@@ -6130,7 +6138,8 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\bfailures\x18\x11 \x03(\v2\x1d.platform.metadata.JobFailureR\bfailures\x12\x14\n" +
 	"\x05error\x18\x12 \x01(\tR\x05error\x12\x18\n" +
 	"\askipped\x18\x13 \x01(\x04R\askipped\x123\n" +
-	"\x05skips\x18\x14 \x03(\v2\x1d.platform.metadata.JobFailureR\x05skips\"K\n" +
+	"\x05skips\x18\x14 \x03(\v2\x1d.platform.metadata.JobFailureR\x05skips\x12\x14\n" +
+	"\x05total\x18\x15 \x01(\x04R\x05total\"K\n" +
 	"\n" +
 	"JobFailure\x12#\n" +
 	"\rinvocation_id\x18\x01 \x01(\tR\finvocationId\x12\x18\n" +

@@ -232,11 +232,16 @@ func (a *app) jobSamples(heading, column string, rows [][]string) {
 	a.Print.Table("", []string{"ID", column}, rows)
 }
 
-// jobProgress describes the progress of a job. While one with a filter runs, it is still searching,
-// so that the number of invocations that it has found says nothing about the rest.
+// jobProgress describes the progress of a job. While one with a filter runs, others may end what it has not
+// reached yet: its total is an estimate.
 func jobProgress(j *client.Job) string {
-	text := fmt.Sprintf("%d of %d found, %d done, %d failed", j.Done+j.Failed+j.Skipped, j.Matched, j.Done, j.Failed)
-	if j.Running() && len(j.Filter) > 0 {
+	processed := j.Done + j.Failed + j.Skipped
+	text := fmt.Sprintf("%d of %d found, %d done, %d failed", processed, j.Matched, j.Done, j.Failed)
+	switch {
+	case !j.Running() || len(j.Filter) == 0:
+	case j.Total > 0:
+		text = fmt.Sprintf("%d of about %d, %d done, %d failed", processed, max(j.Total, j.Matched), j.Done, j.Failed)
+	default:
 		text = fmt.Sprintf("%d done, %d failed so far", j.Done, j.Failed)
 	}
 	if j.Skipped > 0 {

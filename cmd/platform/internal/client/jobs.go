@@ -27,6 +27,7 @@ type Job struct {
 	By         string              `json:"by,omitempty"`
 	CreatedAt  time.Time           `json:"created_at"`
 	ModifiedAt time.Time           `json:"modified_at"`
+	Total      uint64              `json:"total,omitempty"` // 0 if unknown
 	Matched    uint64              `json:"matched"`
 	Done       uint64              `json:"done"`
 	Failed     uint64              `json:"failed"`

@@ -352,6 +352,7 @@ export interface Job {
   state: string
   created_at?: string
   modified_at?: string
+  total?: number
   matched: number
   done: number
   failed: number

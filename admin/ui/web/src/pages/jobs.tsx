@@ -51,12 +51,13 @@ function JobState({ job }: { job: Job }) {
   return <Status status={job.state === 'completed' || job.state === 'done' ? (failedOf(job) > 0 ? 'failed' : 'done') : job.state} />
 }
 
-/** A running job with a filter is still searching: how many remain is unknown. */
+/** A running job with a filter is still searching: how many remain is an estimate, or unknown. */
 function Progress({ job }: { job: Job }) {
-  const matched = job.matched
+  const searching = !ended(job) && Object.keys(job.filter ?? {}).length > 0
+  const all = searching ? Math.max(job.total ?? 0, job.matched) : job.matched
   const done = job.done + job.failed + (job.skipped ?? 0)
-  if (!ended(job) && Object.keys(job.filter ?? {}).length > 0) return <span class="num">{formatCount(done)} so far</span>
-  return <span class="usage"><span class="usage-bar" aria-hidden="true"><i class={ended(job) && job.failed === 0 ? 'done' : ''} style={{ width: `${matched === 0 ? (ended(job) ? 100 : 0) : Math.min(100, (done / matched) * 100)}%` }} /></span><span class="num">{formatCount(done)}{matched > 0 ? ` of ${formatCount(matched)}` : ''}</span></span>
+  if (searching && job.total === undefined) return <span class="num">{formatCount(done)} so far</span>
+  return <span class="usage"><span class="usage-bar" aria-hidden="true"><i class={ended(job) && job.failed === 0 ? 'done' : ''} style={{ width: `${all === 0 ? (ended(job) ? 100 : 0) : Math.min(100, (done / all) * 100)}%` }} /></span><span class="num">{formatCount(done)}{all > 0 ? ` of ${searching ? 'about ' : ''}${formatCount(all)}` : ''}</span></span>
 }
 
 function One({ id }: { id: string }) {

@@ -5,11 +5,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -215,6 +217,8 @@ func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, er
 		return nil, true, errcode.New(errcode.META0003, "%s did not respond in time: it hangs, does not speak HTTP, or packets to it are dropped", where)
 	case plainHTTP(err):
 		return nil, false, errcode.New(errcode.META0003, "%s did not respond with TLS; if it has none, register http://%s", where, addr.Authority)
+	case addr.Scheme == "https" && addr.Function == nil && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)):
+		return nil, true, errcode.New(errcode.META0003, "%s closed the connection: %w; if it has no TLS, register http://%s", where, err, addr.Authority)
 	case addr.HTTP11 && addr.Scheme == "http" && !dialing(err):
 		return nil, true, errcode.New(errcode.META0003, "%s did not respond in HTTP/1.1: %w; if it speaks HTTP/2 only, register it without use_http_11", where, err)
 	}

@@ -377,10 +377,35 @@ func TestUnknownHostsDoNotRevealTheResolver(t *testing.T) {
 	require.False(t, named)
 }
 
+// TestEndpointsWithoutTLSAreNamed has an HTTP/1.1 server, and one for HTTP/2, which closes the connection.
 func TestEndpointsWithoutTLSAreNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer func(net.Conn)
+		want   string
+	}{
+		"HTTP/1.1": {func(c net.Conn) {
+			fmt.Fprint(c, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+			_, _ = io.Copy(io.Discard, c) // until the client closes
+		}, "https://ADDRESS did not respond with TLS; if it has none, register http://ADDRESS"},
+		"HTTP/2": {func(c net.Conn) { _, _ = c.Read(make([]byte, 24)) }, "; if it has no TLS, register http://ADDRESS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := accepting(t, c.answer)
+			_, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: "https://" + address})
+			require.ErrorContains(t, err, strings.ReplaceAll(c.want, "ADDRESS", address))
+			code, _ := errcode.Of(err)
+			require.Equal(t, errcode.META0003, code)
+		})
+	}
+}
+
+// accepting returns the address of a server that closes each connection after answer.
+func accepting(t *testing.T, answer func(net.Conn)) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	var serving sync.WaitGroup
+	t.Cleanup(serving.Wait)
+	t.Cleanup(func() { l.Close() })
 	serving.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -389,18 +414,11 @@ func TestEndpointsWithoutTLSAreNamed(t *testing.T) {
 			}
 			serving.Go(func() {
 				defer c.Close()
-				fmt.Fprint(c, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
-				_, _ = io.Copy(io.Discard, c) // until the client closes
+				answer(c)
 			})
 		}
 	})
-	defer serving.Wait()
-	defer l.Close()
-	address := l.Addr().String()
-	_, err = newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: "https://" + address})
-	require.ErrorContains(t, err, "https://"+address+" did not respond with TLS; if it has none, register http://"+address)
-	code, _ := errcode.Of(err)
-	require.Equal(t, errcode.META0003, code)
+	return l.Addr().String()
 }
 
 func TestTimeout(t *testing.T) {

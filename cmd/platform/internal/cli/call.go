@@ -145,7 +145,7 @@ func (a *app) call() *cobra.Command {
 		response, err := a.Client.Call(ctx, call)
 		stop()
 		if err != nil {
-			return hintCall(err, call)
+			return a.hintCall(ctx, err, call)
 		}
 		return a.result(response, *asJSON)
 	})
@@ -173,7 +173,7 @@ func (a *app) send() *cobra.Command {
 		call.Delay = *delay
 		response, err := a.Client.Send(ctx, call)
 		if err != nil {
-			return hintCall(err, call)
+			return a.hintCall(ctx, err, call)
 		}
 		return a.sent(call, response, *asJSON)
 	})
@@ -181,7 +181,7 @@ func (a *app) send() *cobra.Command {
 }
 
 // hintCall adds what to do next to an error of a call or send.
-func hintCall(err error, call client.Call) error {
+func (a *app) hintCall(ctx context.Context, err error, call client.Call) error {
 	if response, failed := errors.AsType[*client.APIError](err); failed && response.Source == "invocation" {
 		return hintFailedCall(err, response, call)
 	}
@@ -194,7 +194,7 @@ func hintCall(err error, call client.Call) error {
 		case refused && response.Status == http.StatusBadRequest && len(call.Body) == 0 && strings.Contains(response.Message, "a body with content-type"):
 			return command.WithHint(err, "Give the body after the handler, such as '{\"id\": 7}', or with -d @file.")
 		}
-		return command.HintNotFound(err, servicesHint)
+		return a.serviceNotFound(ctx, err, call.Target.Service, servicesHint)
 	}
 	target := call.Target.Service
 	if call.Target.Keyed {

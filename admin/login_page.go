@@ -13,7 +13,7 @@ import (
 	"platform/internal/access/oidc"
 )
 
-// loginFailure converts an error of a login to a failure.
+// loginFailure returns the response to an error of a login, nil if the error is unexpected.
 func loginFailure(err error) *rest.Error {
 	if f, ok := errors.AsType[*rest.Error](err); ok {
 		return f

@@ -18,9 +18,9 @@ import (
 const (
 	// stateLimit limits how much of an object's state is read, in bytes.
 	stateLimit = 64 << 20
-	// stateMoment is the minimum time to wait for an update of state: long enough if nothing
-	// holds the key.
-	stateMoment = 500 * time.Millisecond
+	// updateGracePeriod is how long a request waits for an update of state that it does not want to
+	// wait for: long enough for the outcome if nothing holds the key.
+	updateGracePeriod = 500 * time.Millisecond
 )
 
 // State implements admin.Operator.
@@ -60,7 +60,7 @@ func (o *operator) UpdateState(ctx context.Context, u admin.StateUpdate, wait bo
 	waiting := ctx
 	if !wait {
 		var cancel context.CancelFunc
-		waiting, cancel = context.WithTimeout(ctx, stateMoment)
+		waiting, cancel = context.WithTimeout(ctx, updateGracePeriod)
 		defer cancel()
 	}
 	answer, err := o.router.Attach(waiting, inv.ID)

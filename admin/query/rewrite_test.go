@@ -39,7 +39,6 @@ func TestRewriting(t *testing.T) {
 		"select now() - interval 2 hours":                                                "select time_sub ( now ( ) , 7200000 )",
 		"select now() - interval '1 day 30min'":                                          "select time_sub ( now ( ) , 88200000 )",
 		"select current_timestamp":                                                       "select now ( )",
-		"where created_at > now() - interval '1 minute' and a - b > 2":                   "",
 		"select completed_at - created_at from sys_invocation":                           "select time_diff ( completed_at , created_at ) from sys_invocation",
 		"select i.completed_at - i.created_at > interval '5 seconds'":                    "select time_diff ( i . completed_at , i . created_at ) > 5000",
 		"select a - b":                                                                   "select a - b",
@@ -68,13 +67,10 @@ func TestRewriting(t *testing.T) {
 		"explain select 1":                                                               "EXPLAIN QUERY PLAN select 1",
 		"explain analyze verbose select 1":                                               "EXPLAIN QUERY PLAN select 1",
 	} {
-		if want == "" {
-			_, err := e.rewrite(t.Context(), query)
-			require.Error(t, err, query)
-			continue
-		}
 		require.Equal(t, want, rewrittenText(t, e, query), query)
 	}
+	_, err := e.rewrite(t.Context(), "where a > 2")
+	require.ErrorContains(t, err, "XX", "no statement")
 }
 
 func TestColumnsAreNamedAsTheyWereWritten(t *testing.T) {
@@ -86,7 +82,7 @@ func TestColumnsAreNamedAsTheyWereWritten(t *testing.T) {
 
 func TestWhatQueriesCompute(t *testing.T) {
 	e := newTestEngine(t, Config{Clock: func() time.Time { return time.Date(2026, 11, 20, 18, 21, 39, 411e6, time.UTC) }})
-	for query, want := range map[string]any{
+	for query, want := range map[string]string{
 		"select now()":                                             "2026-11-20T18:21:39.411Z",
 		"select now() - interval '1 day'":                          "2026-11-19T18:21:39.411Z",
 		"select now() - (now() - interval '90 seconds')":           "90000",
@@ -112,7 +108,6 @@ func TestWhatQueriesCompute(t *testing.T) {
 		"select 'A' ilike 'a'":                                     "true",
 		"select coalesce(null, 3)":                                 "3",
 		"select case when 1 in (1, 2) then 'yes' else 'no' end":    "yes",
-		"select string_agg(x, ',') from (values (1), (2)) as v(x)": nil,
 		"select group_concat(column1, ',') from (values (1), (2))": "1,2",
 		"with recursive n(i) as (select 1 union all select i + 1 from n where i < 10) select sum(i) from n": "55",
 		"select row_number() over (order by 1)":              "1",
@@ -122,9 +117,6 @@ func TestWhatQueriesCompute(t *testing.T) {
 		"select count(*) from information_schema.tables where table_name = 'sys_invocation'":                        "1",
 		"select data_type from information_schema.columns where table_name = 'sys_journal' and column_name = 'raw'": "binary",
 	} {
-		if want == nil {
-			continue
-		}
 		rows := ask(t, e, query)
 		require.Len(t, rows, 1, query)
 		require.Len(t, rows[0], 1, query)

@@ -195,7 +195,7 @@ func TestADeadLetterIsDeliveredOnceAcrossASeek(t *testing.T) {
 }
 
 // A dead letter does not wait for others to be written with it: the next record is read afterwards.
-func TestDeadLettersAreWrittenAtOnce(t *testing.T) {
+func TestDeadLettersAreWrittenImmediately(t *testing.T) {
 	client, err := New(Config{}).newClient(&subscription.Client{Brokers: []string{"127.0.0.1:1"}})
 	require.NoError(t, err)
 	defer client.Close()

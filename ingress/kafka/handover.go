@@ -32,12 +32,10 @@ func (s *stream) handOver(ctx context.Context) *obstacle {
 		limit = 1
 	}
 	for len(s.fetched.records) > 0 && s.window.inFlight < limit {
-		if outcome, ok := s.leftOut(s.fetched.records[0]); ok {
-			s.window.end(s.take(), outcome)
-			s.settle()
-		} else if s.storedBefore() {
+		if s.leftOutFirst() || s.storedBefore() {
 			continue
-		} else if o := s.send(ctx); o != nil {
+		}
+		if o := s.send(ctx); o != nil {
 			if s.window.inFlight > 0 {
 				return nil
 			}
@@ -45,6 +43,16 @@ func (s *stream) handOver(ctx context.Context) *obstacle {
 		}
 	}
 	return nil
+}
+
+// leftOutFirst removes the first fetched record if it does not become an invocation.
+func (s *stream) leftOutFirst() bool {
+	outcome, ok := s.leftOut(s.fetched.records[0])
+	if ok {
+		s.window.end(s.take(), outcome)
+		s.settle()
+	}
+	return ok
 }
 
 // leftOut reports whether a record does not become an invocation.

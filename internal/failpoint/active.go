@@ -16,7 +16,7 @@ var active = parse(os.Getenv("FAILPOINTS"))
 func parse(text string) map[Name]int {
 	known := map[Name]bool{
 		AckBeforeCommit: true, NoDeduplication: true, IgnoreLocks: true, EarlyTimers: true,
-		EpochWithoutTerm: true, EarlierAnswers: true, NonvoterAnswers: true, MonotonicTimers: true,
+		EpochWithoutTerm: true, EarlierResponses: true, NonvoterResponses: true, MonotonicTimers: true,
 		CheckpointCommands: true, TrailingLogs: true, DigestPauseMillis: true, ReevaluatedCounters: true, RingLeaves: true,
 	}
 	values := map[Name]int{}

@@ -20,10 +20,10 @@ const (
 
 // Defects, which the simulation must find.
 const (
-	EpochWithoutTerm Name = "epoch-without-term" // a replica takes another leader's announcement of the same epoch for its own
-	EarlierAnswers   Name = "earlier-answers"    // answers to requests that were sent before a read confirm the leader
-	NonvoterAnswers  Name = "nonvoter-answers"   // replicas without a vote confirm the leader
-	MonotonicTimers  Name = "monotonic-timers"   // the clock of a leader stands still while the machine is suspended
+	EpochWithoutTerm  Name = "epoch-without-term" // a replica takes another leader's announcement of the same epoch for its own
+	EarlierResponses  Name = "earlier-responses"  // responses to requests that were sent before a read confirm the leader
+	NonvoterResponses Name = "nonvoter-responses" // replicas without a vote confirm the leader
+	MonotonicTimers   Name = "monotonic-timers"   // the clock of a leader stands still while the machine is suspended
 )
 
 // Steps before which the simulation pauses goroutines, as a busy machine does.

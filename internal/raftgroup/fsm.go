@@ -107,24 +107,12 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 // machine.
 const applyBytes = 16 << 20
 
+// applyFresh passes f.fresh to the state machine and returns an outcome for each entry.
 func (f *fsm) applyFresh() (outcomes []any, err error) {
 	for rest := f.fresh; len(rest) > 0; {
-		n, size := 1, logstore.EntryBytes(rest[0])
-		for n < len(rest) && size+logstore.EntryBytes(rest[n]) <= applyBytes {
-			size += logstore.EntryBytes(rest[n])
-			n++
-		}
-		f.entries = f.entries[:0]
-		for _, log := range rest[:n] {
-			if logstore.Deferred(log) {
-				if log, err = f.complete(log); err != nil {
-					if errors.Is(err, logstore.ErrCorrupt) {
-						err = fmt.Errorf("%w: %w", ErrQuarantined, err)
-					}
-					return nil, err
-				}
-			}
-			f.entries = append(f.entries, Entry{Index: log.Index, Term: log.Term, Data: log.Data})
+		n := entriesWithin(rest, applyBytes)
+		if err := f.readEntries(rest[:n]); err != nil {
+			return nil, err
 		}
 		some, err := f.applyWatched(f.entries)
 		if err != nil {
@@ -138,6 +126,32 @@ func (f *fsm) applyFresh() (outcomes []any, err error) {
 		rest = rest[n:]
 	}
 	return outcomes, nil
+}
+
+// entriesWithin returns how many of the first entries have at most limit bytes together, at least one.
+func entriesWithin(logs []*raft.Log, limit int) int {
+	n, size := 1, logstore.EntryBytes(logs[0])
+	for n < len(logs) && size+logstore.EntryBytes(logs[n]) <= limit {
+		size += logstore.EntryBytes(logs[n])
+		n++
+	}
+	return n
+}
+
+// readEntries converts logs to f.entries, and reads the data that was omitted from large ones.
+func (f *fsm) readEntries(logs []*raft.Log) (err error) {
+	f.entries = f.entries[:0]
+	for _, log := range logs {
+		if logstore.Deferred(log) {
+			if log, err = f.complete(log); errors.Is(err, logstore.ErrCorrupt) {
+				return fmt.Errorf("%w: %w", ErrQuarantined, err)
+			} else if err != nil {
+				return err
+			}
+		}
+		f.entries = append(f.entries, Entry{Index: log.Index, Term: log.Term, Data: log.Data})
+	}
+	return nil
 }
 
 func (f *fsm) applyWatched(entries []Entry) ([]any, error) {

@@ -92,7 +92,7 @@ func (c *confirmer) join(term uint64) (*confirmRound, error) {
 	if c.closed {
 		return nil, ErrStopped
 	}
-	if failpoint.Active(failpoint.EarlierAnswers) && c.round != nil && c.round.term == term {
+	if failpoint.Active(failpoint.EarlierResponses) && c.round != nil && c.round.term == term {
 		return c.round, nil
 	}
 	if c.next == nil {
@@ -150,7 +150,7 @@ func (c *confirmer) outcomeLocked() (over bool, err error) {
 		switch {
 		case s.Suffrage == raft.Voter:
 			voters++
-		case !failpoint.Active(failpoint.NonvoterAnswers):
+		case !failpoint.Active(failpoint.NonvoterResponses):
 			continue
 		}
 		if s.ID == c.g.cfg.LocalID {

@@ -59,12 +59,12 @@ type Detection struct {
 
 // Planted are the failpoints of the server that seeds must detect.
 var Planted = map[failpoint.Name]Detection{
-	failpoint.EpochWithoutTerm: {[]string{"elections in turn", "election without inbound messages", "transfer"}, 0, []string{"two leaders:"}},
-	failpoint.EarlierAnswers:   {[]string{"election without inbound messages"}, 3, []string{"not linearizable"}},
-	failpoint.NonvoterAnswers:  {[]string{"election without inbound messages", "checkpoint"}, 4, []string{"not linearizable"}},
-	failpoint.MonotonicTimers:  {nil, 0, []string{"late:"}},
-	failpoint.IgnoreLocks:      {nil, 0, []string{"not linearizable", "lost:", "duplicate:"}},
-	failpoint.EarlyTimers:      {nil, 0, []string{"too early"}},
+	failpoint.EpochWithoutTerm:  {[]string{"elections in turn", "election without inbound messages", "transfer"}, 0, []string{"two leaders:"}},
+	failpoint.EarlierResponses:  {[]string{"election without inbound messages"}, 3, []string{"not linearizable"}},
+	failpoint.NonvoterResponses: {[]string{"election without inbound messages", "checkpoint"}, 4, []string{"not linearizable"}},
+	failpoint.MonotonicTimers:   {nil, 0, []string{"late:"}},
+	failpoint.IgnoreLocks:       {nil, 0, []string{"not linearizable", "lost:", "duplicate:"}},
+	failpoint.EarlyTimers:       {nil, 0, []string{"too early"}},
 }
 
 // Defects are the defects of the simulation that seeds must detect.

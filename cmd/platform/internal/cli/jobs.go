@@ -162,7 +162,7 @@ func (a *app) jobsList() *cobra.Command {
 		}
 		rows := make([][]string, len(list))
 		for i, j := range list {
-			rows[i] = []string{j.ID, j.Operation, j.State, a.Print.Time(j.CreatedAt), progressOf(j.Matched), progressOf(j.Done), progressOf(j.Failed), progressOf(j.Skipped)}
+			rows[i] = []string{j.ID, j.Operation, j.State, a.Print.Time(j.CreatedAt), decimal(j.Matched), decimal(j.Done), decimal(j.Failed), decimal(j.Skipped)}
 		}
 		a.Print.Table("", []string{"ID", "OPERATION", "STATE", "CREATED-AT", "MATCHED", "DONE", "FAILED", "SKIPPED"}, rows)
 		return nil
@@ -170,7 +170,7 @@ func (a *app) jobsList() *cobra.Command {
 	return cmd
 }
 
-func progressOf(n uint64) string { return strconv.FormatUint(n, 10) }
+func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
 
 func (a *app) jobsShow() *cobra.Command {
 	cmd := &cobra.Command{

@@ -15,7 +15,7 @@ import (
 // Survival is the number of arbitrary nodes that can be lost while every partition and the metadata
 // keep a majority.
 type Survival struct {
-	// Now is the number in the current state, Whole with all nodes up and all replicas complete.
+	// now is the number in the current state, Whole with all nodes up and all replicas complete.
 	Now   int `json:"now"`
 	Whole int `json:"whole"`
 }

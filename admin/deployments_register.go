@@ -125,7 +125,7 @@ func located(discovered *metadata.Deployment, e discovery.Request) *metadata.Dep
 // discover requests the services of an endpoint. Errors without a code are mapped to status 502,
 // since the endpoint caused them.
 func (s *Server) discover(ctx context.Context, e discovery.Request) (*metadata.Deployment, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.DiscoveryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.discoveryTimeout)
 	defer cancel()
 	d, err := s.discoverer.Discover(ctx, e)
 	if err == nil {
@@ -141,7 +141,7 @@ func (s *Server) discover(ctx context.Context, e discovery.Request) (*metadata.D
 		return nil, err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, errcode.New(errcode.META0003, "discovery of %s took more than %s: %w", addressOf(e), s.cfg.DiscoveryTimeout, err)
+		return nil, errcode.New(errcode.META0003, "discovery of %s took more than %s: %w", addressOf(e), s.cfg.discoveryTimeout, err)
 	}
 	return nil, &rest.Error{Status: http.StatusBadGateway, Message: fmt.Sprintf("discovery of %s: %v", addressOf(e), err)}
 }

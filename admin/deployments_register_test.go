@@ -172,7 +172,7 @@ func TestRegisterRefusals(t *testing.T) {
 }
 
 func TestRegistrationAtASilentEndpointTimesOut(t *testing.T) {
-	w := newTestServer(t, func(c *Config) { c.DiscoveryTimeout = time.Millisecond })
+	w := newTestServer(t, func(c *Config) { c.discoveryTimeout = time.Millisecond })
 	answer := w.ask(t, "POST", "/deployments", `{"uri":"http://silent"}`)
 	body := text(t, answer)
 	require.Equal(t, http.StatusBadGateway, answer.StatusCode)

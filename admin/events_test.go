@@ -228,7 +228,7 @@ func TestVersionsDoNotDependOnSecrets(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	version := func(property, value string) events.Version {
 		w := newTestServer(t, func(c *Config) {
-			c.Now = func() time.Time { return now }
+			c.now = func() time.Time { return now }
 			c.KafkaClusters = []subscription.Cluster{{Name: "orders", Static: true, Properties: map[string]string{"bootstrap.servers": "b:9092", "sasl.password": "a", property: value}}}
 		})
 		v, err := w.subscriptionsVersion(t.Context())

@@ -172,7 +172,7 @@ func (s *Server) createSession(c echo.Context, account *oidc.Account) (access.Se
 	action.Token = secret.ID
 	token := metadata.Token{
 		ID: secret.ID, Name: account.Name, Hash: secret.Hash[:], CreatedBy: s.cfg.Login.Issuer(), Session: true,
-		ExpiresAt: s.cfg.Now().Add(s.cfg.SessionLifetime).Truncate(time.Millisecond).UTC(),
+		ExpiresAt: s.cfg.now().Add(s.cfg.SessionLifetime).Truncate(time.Millisecond).UTC(),
 	}
 	for _, role := range account.Roles {
 		token.Roles = append(token.Roles, string(role))

@@ -100,7 +100,7 @@ func TestReplacedStateIsBounded(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	w := seeded(t, func(c *Config) { c.Limits.Body = 100 })
+	w := seeded(t, func(c *Config) { c.Limits.body = 100 })
 	for _, tc := range []struct {
 		name, method, path, body string
 		headers                  []string

@@ -57,10 +57,10 @@ var (
 // Limits bound what clients send, and how much of it is stored. Zero values select the default in
 // parentheses.
 type Limits struct {
-	// Body limits request bodies, in bytes (4 MiB).
-	Body int64
-	// BodyTimeout is the time that a client has for each 64 KiB of a body (30 s).
-	BodyTimeout time.Duration
+	// body limits request bodies, in bytes (4 MiB).
+	body int64
+	// bodyTimeout is the time that a client has for each 64 KiB of a body (30 s).
+	bodyTimeout time.Duration
 	// ConcurrentRequests limits the requests in progress; others are rejected with status 429
 	// (unlimited).
 	ConcurrentRequests int64
@@ -112,8 +112,8 @@ type Config struct {
 	Streams Streams
 	// KafkaClusters are the Kafka clusters of the configuration (none).
 	KafkaClusters []subscription.Cluster
-	// Now returns the current time (time.Now).
-	Now func() time.Time
+	// now returns the current time (time.Now).
+	now func() time.Time
 	// Query runs SQL queries (its routes respond with status 503).
 	Query *query.Engine
 	// SecurityMode is security.mode, which GET /whoami returns.
@@ -138,8 +138,8 @@ type Config struct {
 	Metrics http.Handler
 	// DisableUI disables the web UI.
 	DisableUI bool
-	// DiscoveryTimeout limits a discovery request (30 s).
-	DiscoveryTimeout time.Duration
+	// discoveryTimeout limits a discovery request (30 s).
+	discoveryTimeout time.Duration
 	// Ready returns an error with the reason if the node should not receive requests. Each health
 	// check calls it, so it must be fast (always ready).
 	Ready func() error
@@ -181,7 +181,7 @@ const compareTimeout = 2 * time.Second
 func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invocations, cluster Cluster) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{cfg: cfg, registry: registry, discoverer: discoverer, invocations: invocations, cluster: cluster, log: cfg.Logger}
-	s.bodies = rest.BodyReader{Limit: cfg.Limits.Body, Timeout: cfg.Limits.BodyTimeout}
+	s.bodies = rest.BodyReader{Limit: cfg.Limits.body, Timeout: cfg.Limits.bodyTimeout}
 	s.hub = events.NewHub(events.Config{
 		MaxSubscriptions: maxStreams, MaxSources: maxSources, MaxClientSubscriptions: maxClientStreams, MaxClientSources: maxClientSources,
 		ReadTimeout: topicReadTimeout,
@@ -203,11 +203,11 @@ func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invoc
 }
 
 func (c Config) withDefaults() Config {
-	if c.Limits.Body == 0 {
-		c.Limits.Body = 4 << 20
+	if c.Limits.body == 0 {
+		c.Limits.body = 4 << 20
 	}
-	if c.Limits.BodyTimeout == 0 {
-		c.Limits.BodyTimeout = 30 * time.Second
+	if c.Limits.bodyTimeout == 0 {
+		c.Limits.bodyTimeout = 30 * time.Second
 	}
 	if c.Ingress.Port == 0 {
 		c.Ingress.Port = 8080
@@ -223,8 +223,8 @@ func (c Config) withDefaults() Config {
 		standard := metadata.StandardDefaults()
 		c.Defaults = func() *metadata.Defaults { return &standard }
 	}
-	if c.DiscoveryTimeout == 0 {
-		c.DiscoveryTimeout = 30 * time.Second
+	if c.discoveryTimeout == 0 {
+		c.discoveryTimeout = 30 * time.Second
 	}
 	if c.Authenticator == nil {
 		c.Authenticator = &access.Authenticator{}
@@ -238,12 +238,12 @@ func (c Config) withDefaults() Config {
 	if c.Streams == nil {
 		c.Streams = noStreams{}
 	}
-	if c.Now == nil {
-		c.Now = time.Now
+	if c.now == nil {
+		c.now = time.Now
 	}
 	c.KafkaClusters = slices.Clone(c.KafkaClusters)
 	for i := range c.KafkaClusters {
-		c.KafkaClusters[i].CreatedAt = c.Now() // clients require a time
+		c.KafkaClusters[i].CreatedAt = c.now() // clients require a time
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -21,7 +21,7 @@ func (s *Server) pauseSubscription(c echo.Context) error {
 		case sub.Draining:
 			return sub, errDraining
 		case sub.Paused == nil:
-			sub.Paused = &subscription.Pause{By: request.By, Reason: request.Reason, At: s.cfg.Now()}
+			sub.Paused = &subscription.Pause{By: request.By, Reason: request.Reason, At: s.cfg.now()}
 		}
 		return sub, nil
 	})

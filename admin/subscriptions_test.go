@@ -88,7 +88,7 @@ func streaming(t *testing.T, changes ...func(*Config)) (*testServer, *fakeStream
 	w := seeded(t, func(c *Config) {
 		c.Streams = streams
 		c.KafkaClusters = []subscription.Cluster{{Name: "fixed", Static: true, Properties: map[string]string{"bootstrap.servers": "127.0.0.1:1"}}}
-		c.Now = func() time.Time { return time.UnixMilli(1_700_000_100_000) }
+		c.now = func() time.Time { return time.UnixMilli(1_700_000_100_000) }
 		c.FlowControl = true
 		for _, change := range changes {
 			change(c)

@@ -142,7 +142,7 @@ func (s *Server) revokeJoinToken(c echo.Context) error {
 func (s *Server) viewJoinToken(t *metadata.JoinToken) joinTokenView {
 	view := joinTokenView{
 		ID: t.ID, Node: t.Node, CreatedBy: t.CreatedBy, CreatedAt: rest.TimestampOf(t.CreatedAt), ExpiresAt: rest.TimestampOf(t.ExpiresAt),
-		Expired: !s.cfg.Now().Before(t.ExpiresAt), UsedBy: t.UsedBy,
+		Expired: !s.cfg.now().Before(t.ExpiresAt), UsedBy: t.UsedBy,
 	}
 	if !t.UsedAt.IsZero() {
 		view.UsedAt = rest.TimestampOf(t.UsedAt)
@@ -185,7 +185,7 @@ func (s *Server) putAuthority(c echo.Context) error {
 	switch {
 	case name != cluster.Name:
 		return rest.Unprocessable("the authority is that of cluster %q, and this is cluster %q", name, cluster.Name)
-	case !s.cfg.Now().Before(a.Cert.NotAfter):
+	case !s.cfg.now().Before(a.Cert.NotAfter):
 		return rest.Unprocessable("the certificate of the authority has expired on %s", a.Cert.NotAfter.Format(time.DateOnly))
 	case s.cfg.NodeTLS.Mode != "off" && !s.cfg.NodeTLS.Managed && !s.cfg.NodeTLS.Trusts(a.Cert):
 		return rest.Unprocessable("this node does not trust the authority; add its certificate to security.node-tls.ca-file of all nodes first")

@@ -157,7 +157,7 @@ func (d *bookDraft) put(c *Change) (Rule, error) {
 		return rule, err
 	}
 	rule.Version = old.Version
-	if !old.Limits.Equal(c.Limits) || old.Disabled != c.Disabled {
+	if !old.Limits.equal(c.Limits) || old.Disabled != c.Disabled {
 		rule.Version++
 		// A pattern that occurs several times in a batch grows by more than one.
 		d.Version = max(d.Version, d.version, rule.Version)

@@ -22,7 +22,7 @@ func NewMatcher(b *Book) *Matcher {
 		r := &b.Rules[i]
 		if !r.Disabled {
 			m.rules[r.Pattern] = r
-			m.ranks[r.Pattern.Level()] |= 1 << r.Pattern.rank()
+			m.ranks[r.Pattern.level()] |= 1 << r.Pattern.rank()
 			m.bounded = m.bounded || r.Limits.QueueLimit != nil
 		}
 	}

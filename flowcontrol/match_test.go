@@ -63,8 +63,8 @@ func naive(b *Book, scope string, key LimitKey) (found Match) {
 		if r.Disabled || !fits(r.Pattern.Scope, scope) || !fits(r.Pattern.L1, key.L1) || !fits(r.Pattern.L2, key.L2) {
 			continue
 		}
-		if best := found[r.Pattern.Level()]; best == nil || best.Pattern.rank() < r.Pattern.rank() {
-			found[r.Pattern.Level()] = r
+		if best := found[r.Pattern.level()]; best == nil || best.Pattern.rank() < r.Pattern.rank() {
+			found[r.Pattern.level()] = r
 		}
 	}
 	return found

@@ -40,8 +40,8 @@ func (l Level) String() string {
 // parts are empty, L1 never before L2. The zero Pattern matches nothing.
 type Pattern struct{ Scope, L1, L2 string }
 
-// Level returns the level of the last part.
-func (p Pattern) Level() Level {
+// level returns the level of the last part.
+func (p Pattern) level() Level {
 	switch {
 	case p.L2 != "":
 		return Level2
@@ -53,7 +53,7 @@ func (p Pattern) Level() Level {
 
 // String returns the form that ParsePattern accepts.
 func (p Pattern) String() string {
-	switch p.Level() {
+	switch p.level() {
 	case Level2:
 		return p.Scope + "/" + p.L1 + "/" + p.L2
 	case Level1:

@@ -27,7 +27,7 @@ func TestPatterns(t *testing.T) {
 		p, err := ParsePattern(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want.pattern, p)
-		require.Equal(t, want.level, p.Level(), text)
+		require.Equal(t, want.level, p.level(), text)
 		require.Equal(t, want.rank, p.rank(), text)
 		require.Equal(t, text, p.String())
 	}

@@ -21,8 +21,8 @@ type Limits struct {
 	QueueLimit  *uint64 // maximum waiting; nil: no limit, 0: none may wait
 }
 
-// Equal reports whether both allow the same.
-func (l Limits) Equal(other Limits) bool {
+// equal reports whether both allow the same.
+func (l Limits) equal(other Limits) bool {
 	return l.Concurrency == other.Concurrency && equalOrNil(l.Rate, other.Rate) && equalOrNil(l.QueueLimit, other.QueueLimit)
 }
 
@@ -36,7 +36,7 @@ func equalOrNil[T comparable](a, b *T) bool {
 // Check validates the limits.
 func (l Limits) Check() error {
 	if l.Rate != nil {
-		return l.Rate.Check()
+		return l.Rate.check()
 	}
 	return nil
 }
@@ -59,8 +59,8 @@ var (
 	errRatePeriod = fmt.Errorf("the period of a rate is a whole number of milliseconds, at most %s", units.FormatDuration(MaxPeriod))
 )
 
-// Check validates the rate.
-func (r Rate) Check() error {
+// check validates the rate.
+func (r Rate) check() error {
 	switch {
 	case r.Count == 0:
 		return errRateCount
@@ -96,7 +96,7 @@ func ParseRate(text string) (Rate, error) {
 			return Rate{}, fmt.Errorf("bad rate '%s': %w", text, errRateForm)
 		}
 	}
-	if err := r.Check(); err != nil {
+	if err := r.check(); err != nil {
 		return Rate{}, fmt.Errorf("bad rate '%s': %w", text, err)
 	}
 	return r, nil
@@ -122,6 +122,6 @@ type Rule struct {
 
 // Equal reports whether all fields are equal.
 func (r *Rule) Equal(other *Rule) bool {
-	return r.Pattern == other.Pattern && r.Limits.Equal(other.Limits) && r.Description == other.Description &&
+	return r.Pattern == other.Pattern && r.Limits.equal(other.Limits) && r.Description == other.Description &&
 		r.Disabled == other.Disabled && r.Version == other.Version && r.ModifiedAt == other.ModifiedAt
 }

@@ -61,7 +61,7 @@ func TestEveryRateReadsBack(t *testing.T) {
 			Count:  rapid.Uint32Min(1).Draw(t, "count"),
 			Period: time.Duration(rapid.Int64Range(1, int64(MaxPeriod/MinPeriod)).Draw(t, "period")) * MinPeriod,
 		}
-		require.NoError(t, rate.Check())
+		require.NoError(t, rate.check())
 		back, err := ParseRate(rate.String())
 		require.NoError(t, err)
 		require.Equal(t, rate, back)
@@ -73,7 +73,7 @@ func TestLimitsAreComparedByValue(t *testing.T) {
 		n := uint64(3)
 		return Limits{Concurrency: 1, Rate: &Rate{1, time.Second}, QueueLimit: &n}
 	}
-	require.True(t, full().Equal(full()))
+	require.True(t, full().equal(full()))
 	for name, change := range map[string]func(*Limits){
 		"concurrency": func(l *Limits) { l.Concurrency = 2 },
 		"no rate":     func(l *Limits) { l.Rate = nil },
@@ -83,7 +83,7 @@ func TestLimitsAreComparedByValue(t *testing.T) {
 	} {
 		other := full()
 		change(&other)
-		require.False(t, full().Equal(other), name)
-		require.False(t, other.Equal(full()), name)
+		require.False(t, full().equal(other), name)
+		require.False(t, other.equal(full()), name)
 	}
 }

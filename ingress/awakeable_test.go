@@ -18,7 +18,7 @@ func complete(t *testing.T, f *fakeInvocations, method, path, body string) *http
 	t.Helper()
 	answer := httptest.NewRecorder()
 	r := httptest.NewRequest(method, path, strings.NewReader(body)).WithContext(t.Context())
-	testServer(t, Config{RequestSizeLimit: 100}, f).Handler().ServeHTTP(answer, r)
+	testServer(t, Config{RequestSizeLimit: 100}, f).handler().ServeHTTP(answer, r)
 	return answer
 }
 

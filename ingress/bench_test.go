@@ -47,7 +47,7 @@ func BenchmarkCall(b *testing.B) {
 func benchmarkCall(b *testing.B, m *Metrics) {
 	s := testServer(b, Config{Metrics: m}, nil)
 	s.invocations = quiet{instant()}
-	h := s.Handler()
+	h := s.handler()
 	text := []byte(`"Sarah"`)
 	body := bytes.NewReader(text)
 	u, err := url.Parse("/Greeter/strict")

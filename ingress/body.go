@@ -81,7 +81,7 @@ func (s *Server) readFull(w http.ResponseWriter, r *http.Request, body []byte) e
 			return unreadable(r.Context(), err)
 		}
 		if len(body) > bodyChunk {
-			stall.Reset(httpserver.StallTimeout(r.Context(), s.cfg.BodyTimeout))
+			stall.Reset(httpserver.StallTimeout(r.Context(), s.cfg.bodyTimeout))
 		}
 	}
 	return nil
@@ -117,14 +117,14 @@ func (s *Server) readUntil(w http.ResponseWriter, r *http.Request, buf *bytes.Bu
 		case int64(buf.Len()) >= enough:
 			return false, nil
 		}
-		stall.Reset(httpserver.StallTimeout(r.Context(), s.cfg.BodyTimeout))
+		stall.Reset(httpserver.StallTimeout(r.Context(), s.cfg.bodyTimeout))
 	}
 }
 
 // watch ends the reading of a body when the client does not send for too long. A
 // timer costs less than a deadline set and cleared for each request.
 func (s *Server) watch(w http.ResponseWriter) *time.Timer {
-	return time.AfterFunc(s.cfg.BodyTimeout, func() {
+	return time.AfterFunc(s.cfg.bodyTimeout, func() {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // without effect where the connection cannot
 	})
 }

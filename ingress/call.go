@@ -83,7 +83,7 @@ func (s *Server) route(c echo.Context, to request) (err error) {
 
 // invocation converts a request to a request to the partition.
 func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *parsedTarget, options *metadata.EffectiveOptions, mem *reservation) (*machine.Invoke, error) {
-	now := s.cfg.Now()
+	now := s.cfg.now()
 	inv := &machine.Invoke{Target: t.machine(), Trace: traceOf(r.Header), ServerVersion: s.cfg.Version}
 	if err := readQuery(r, t, inv); err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (s *Server) holdResult(ctx context.Context, mem *reservation, inv *machine.
 		return nil
 	}
 	response.Result.Value = nil
-	waiting, cancel := context.WithTimeout(ctx, s.cfg.ResultTimeout)
+	waiting, cancel := context.WithTimeout(ctx, s.cfg.resultTimeout)
 	defer cancel()
 	if !mem.awaitResponse(waiting, n) {
 		if ctx.Err() != nil {
@@ -193,7 +193,7 @@ func (s *Server) send(c echo.Context, inv *machine.Invoke) error {
 	if outcome.Code == machine.Existing || outcome.Code == machine.Conflict {
 		body.Status = "PreviouslyAccepted"
 	} else if startAt == 0 && c.QueryParams().Has("delay") { // a delay of nothing
-		startAt = s.cfg.Now().UnixMilli()
+		startAt = s.cfg.now().UnixMilli()
 	}
 	if startAt != 0 {
 		body.ExecutionTime = time.UnixMilli(startAt).UTC().Format("2006-01-02T15:04:05.000000000Z07:00")

@@ -34,7 +34,7 @@ func do(s *Server, method, path, body string, headers ...string) *httptest.Respo
 		r.Header.Add(name, value)
 	}
 	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, r)
+	s.handler().ServeHTTP(w, r)
 	return w
 }
 

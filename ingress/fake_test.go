@@ -179,8 +179,8 @@ func testRegistry() registry {
 
 func testServer(t testing.TB, cfg Config, f *fakeInvocations) *Server {
 	t.Helper()
-	if cfg.Now == nil {
-		cfg.Now = func() time.Time { return clock }
+	if cfg.now == nil {
+		cfg.now = func() time.Time { return clock }
 	}
 	return New(cfg, testRegistry(), f, slog.New(slog.DiscardHandler))
 }

@@ -32,7 +32,7 @@ func FuzzPath(f *testing.F) {
 		fake := &fakeInvocations{}
 		w := httptest.NewRecorder()
 		r := &http.Request{Method: http.MethodPost, URL: u, RequestURI: path, Header: http.Header{}, Body: http.NoBody, ProtoMajor: 1, ProtoMinor: 1}
-		testServer(t, Config{FlowControl: len(path)%2 == 0}, fake).Handler().ServeHTTP(w, r)
+		testServer(t, Config{FlowControl: len(path)%2 == 0}, fake).handler().ServeHTTP(w, r)
 		if w.Code < 200 || w.Code >= 500 {
 			t.Fatalf("%q: status %d: %s", path, w.Code, w.Body)
 		}

@@ -35,7 +35,7 @@ func reached(s *Server, method, path string, change func(*http.Request)) bool {
 	r := httptest.NewRequest(method, "http://localhost:8080"+strings.NewReplacer(":", "", "/*", "/Greeter/greet").Replace(path), nil)
 	change(r)
 	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, r)
+	s.handler().ServeHTTP(w, r)
 	return w.Header().Get("X-Reached") != ""
 }
 

@@ -89,7 +89,7 @@ func TestRequestsAreCountedByKindAndResult(t *testing.T) {
 			s.invocations = invocations
 			path := strings.Replace(tc.path, "%s", newID(machine.Target{Service: "Greeter", Handler: "strict"}, nil, "", rand.Uint64, clock).String(), 1)
 			w := httptest.NewRecorder()
-			s.Handler().ServeHTTP(w, ask(tc.method, path))
+			s.handler().ServeHTTP(w, ask(tc.method, path))
 			requests, timed := counts(t, reg)
 			if tc.want == "" {
 				require.Empty(t, requests)
@@ -111,7 +111,7 @@ func TestATruncatedResponseIsCountedAsBroken(t *testing.T) {
 	s := testServer(t, Config{Metrics: m}, &fakeInvocations{})
 	s.add(s.router, kindOther, nil, "/platform/broken", brokenHandler)
 	require.PanicsWithValue(t, http.ErrAbortHandler, func() {
-		s.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/platform/broken", nil))
+		s.handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/platform/broken", nil))
 	})
 	requests, _ := counts(t, reg)
 	require.Equal(t, map[string]int{"other ingress_error": 1}, requests)

@@ -178,7 +178,7 @@ func TestBodyLimit(t *testing.T) {
 						body = struct{ io.Reader }{body}
 					}
 					w := httptest.NewRecorder()
-					testServer(t, Config{RequestSizeLimit: limit}, &fakeInvocations{}).Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/Greeter/greet", body))
+					testServer(t, Config{RequestSizeLimit: limit}, &fakeInvocations{}).handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/Greeter/greet", body))
 					return w
 				}
 				require.Equal(t, 200, try(limit).Code)
@@ -194,7 +194,7 @@ func TestBodyThatCannotBeRead(t *testing.T) {
 		r.ContentLength = length
 		w := httptest.NewRecorder()
 		f := &fakeInvocations{}
-		testServer(t, Config{}, f).Handler().ServeHTTP(w, r)
+		testServer(t, Config{}, f).handler().ServeHTTP(w, r)
 		requireProblem(t, w, 400, "cannot read the request body")
 		require.Empty(t, f.ids)
 	}
@@ -319,6 +319,6 @@ func TestClientGone(t *testing.T) {
 	}}
 	id := ids.NewInvocation(1, [16]byte{1})
 	w := httptest.NewRecorder()
-	testServer(t, Config{}, f).Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/platform/attach/"+id.String(), http.NoBody).WithContext(ctx))
+	testServer(t, Config{}, f).handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/platform/attach/"+id.String(), http.NoBody).WithContext(ctx))
 	requireProblem(t, w, 499, "the invocation continues")
 }

@@ -25,7 +25,7 @@ const skipBody = time.Second
 // request: the standard library reads the rest of a short one, to keep the connection, and would
 // wait for it indefinitely.
 func (s *Server) abandonBody(w http.ResponseWriter, p *problem) {
-	timeout := s.cfg.BodyTimeout
+	timeout := s.cfg.bodyTimeout
 	switch p.status {
 	case http.StatusRequestTimeout:
 		return // its deadline has passed already

@@ -154,7 +154,7 @@ func TestAResponseThatIsNotReadIsAborted(t *testing.T) {
 				a.Result.Value = make([]byte, size)
 				return a, nil
 			}}
-			url := serving(t, Config{Budget: bodies, WriteTimeout: 100 * time.Millisecond}, f) + "/Greeter/greet"
+			url := serving(t, Config{Budget: bodies, writeTimeout: 100 * time.Millisecond}, f) + "/Greeter/greet"
 			answer, err := over(t, http2).Post(url, "", nil)
 			require.NoError(t, err)
 			defer answer.Body.Close()
@@ -217,7 +217,7 @@ func TestResultsOfCallsWaitForMemory(t *testing.T) {
 		},
 	}
 	bodies := budget.New(most*4/5, most*4/5)
-	url := serving(t, Config{Budget: bodies, ResultTimeout: time.Hour}, f) + "/Greeter/greet"
+	url := serving(t, Config{Budget: bodies, resultTimeout: time.Hour}, f) + "/Greeter/greet"
 	client := over(t, true)
 	first, err := client.Post(url, "", nil)
 	require.NoError(t, err)
@@ -256,7 +256,7 @@ func TestAResultWithoutMemoryIsKept(t *testing.T) {
 		return a, nil
 	}}
 	bodies := budget.New(8<<20, 8<<20)
-	url := serving(t, Config{Budget: bodies, ResultTimeout: time.Millisecond}, f) + "/Greeter/greet"
+	url := serving(t, Config{Budget: bodies, resultTimeout: time.Millisecond}, f) + "/Greeter/greet"
 	client := over(t, true)
 	first, err := client.Post(url, "", nil)
 	require.NoError(t, err)

@@ -35,20 +35,20 @@ type Config struct {
 	ConcurrentRequests int64
 	// HTTP2MaxStreams limits the concurrent requests of one HTTP/2 connection (250).
 	HTTP2MaxStreams int
-	// MaxConnections limits the open connections of a listener; others wait to be accepted
+	// maxConnections limits the open connections of a listener; others wait to be accepted
 	// (10,000).
-	MaxConnections int
+	maxConnections int
 	// AddressConnections limits the connections of one remote address; others get status 503 and
 	// are closed (unlimited).
 	AddressConnections int
-	// WriteTimeout is the time that a client has to read each 64 KiB of a response (that of
+	// writeTimeout is the time that a client has to read each 64 KiB of a response (that of
 	// package httpserver).
-	WriteTimeout time.Duration
+	writeTimeout time.Duration
 	// Budget limits the memory of the bodies of requests and responses (unlimited).
 	Budget *budget.Budget
-	// ResultTimeout limits how long the result of a call waits for memory. It must be well below
+	// resultTimeout limits how long the result of a call waits for memory. It must be well below
 	// the time for which results are kept (half of that time).
-	ResultTimeout time.Duration
+	resultTimeout time.Duration
 	// Authenticator authenticates requests (all requests have all permissions).
 	Authenticator *access.Authenticator
 	// Strict ignores settings of services that require less of callers than Authenticator does.
@@ -60,8 +60,8 @@ type Config struct {
 	Guard *access.Guard
 	// DrainTimeout limits the requests in progress once the server stops (5 s).
 	DrainTimeout time.Duration
-	// BodyTimeout limits the pauses of a client that sends a body (30 s).
-	BodyTimeout time.Duration
+	// bodyTimeout limits the pauses of a client that sends a body (30 s).
+	bodyTimeout time.Duration
 	// FlowControl allows scopes; without it, requests with a scope are refused.
 	FlowControl bool
 	// Version is the server's version, recorded with every invocation (empty).
@@ -77,8 +77,8 @@ type Config struct {
 	// Ready returns an error with the reason if the node should not receive requests. Each health
 	// check calls it, so it must be fast (always ready).
 	Ready func() error
-	// Now returns the current time (time.Now).
-	Now func() time.Time
+	// now returns the current time (time.Now).
+	now func() time.Time
 	// Metrics count the requests (none).
 	Metrics *Metrics
 	// Tracer records calls and sends as spans (none).
@@ -108,10 +108,10 @@ func New(cfg Config, registry Registry, invocations Invocations, log *slog.Logge
 	standard := metadata.StandardDefaults()
 	setDefault(&cfg.RequestSizeLimit, 32<<20)
 	setDefault(&cfg.HTTP2MaxStreams, 250)
-	setDefault(&cfg.MaxConnections, 10_000)
+	setDefault(&cfg.maxConnections, 10_000)
 	setDefault(&cfg.DrainTimeout, 5*time.Second)
-	setDefault(&cfg.BodyTimeout, 30*time.Second)
-	setDefault(&cfg.ResultTimeout, machine.MinRetention*time.Millisecond/2)
+	setDefault(&cfg.bodyTimeout, 30*time.Second)
+	setDefault(&cfg.resultTimeout, machine.MinRetention*time.Millisecond/2)
 	if cfg.Defaults == nil {
 		cfg.Defaults = func() *metadata.Defaults { return &standard }
 	}
@@ -130,8 +130,8 @@ func New(cfg Config, registry Registry, invocations Invocations, log *slog.Logge
 	if cfg.Ready == nil {
 		cfg.Ready = func() error { return nil }
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	if cfg.now == nil {
+		cfg.now = time.Now
 	}
 	s := &Server{cfg: cfg, registry: registry, invocations: invocations, log: log, shares: access.NewShares(cfg.ConcurrentRequests)}
 	s.router = s.routes()
@@ -145,8 +145,8 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// Handler serves requests from any listener, such as a test's.
-func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
+// handler serves requests from any listener, such as a test's.
+func (s *Server) handler() http.Handler { return http.HandlerFunc(s.serve) }
 
 // Drain makes the health route report that the server is about to stop, so that load
 // balancers choose other nodes. Requests are still served.
@@ -158,15 +158,15 @@ func (s *Server) Drain() { s.draining.Store(true) }
 // run for several listeners concurrently.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return httpserver.Serve(ctx, ln, httpserver.Config{
-		Handler:        s.Handler(),
+		Handler:        s.handler(),
 		TLS:            s.cfg.TLS,
 		MaxStreams:     s.cfg.HTTP2MaxStreams,
-		MaxConnections: s.cfg.MaxConnections,
+		MaxConnections: s.cfg.maxConnections,
 
 		AddressConnections: s.cfg.AddressConnections,
 		AddressKey:         "ingress.connections-per-address-limit",
 		Problem:            unhandledProblem,
-		WriteTimeout:       s.cfg.WriteTimeout,
+		WriteTimeout:       s.cfg.writeTimeout,
 		Budget:             s.cfg.Budget,
 
 		Drain:       s.cfg.DrainTimeout,

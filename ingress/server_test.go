@@ -188,7 +188,7 @@ func TestMalformedHTTP(t *testing.T) {
 
 func TestBodyThatStalls(t *testing.T) {
 	f := &fakeInvocations{}
-	addr, _ := start(t, testServer(t, Config{BodyTimeout: 20 * time.Millisecond}, f))
+	addr, _ := start(t, testServer(t, Config{bodyTimeout: 20 * time.Millisecond}, f))
 	for _, length := range []string{"Content-Length: 5", "Content-Length: 500000", "Transfer-Encoding: chunked"} {
 		answer := raw(t, addr, "POST /Greeter/greet HTTP/1.1\r\nHost: x\r\n"+length+"\r\n\r\n")
 		require.True(t, strings.HasPrefix(answer, "HTTP/1.1 408 "), "%s: %s", length, answer)

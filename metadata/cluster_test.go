@@ -97,7 +97,7 @@ func (c *testCluster) start(name, incarnation, address string, first bool) *test
 	n.wg.Go(func() { _ = n.server.Serve(listener) })
 	cfg := Config{
 		Dir: filepath.Join(c.dir, name+incarnation), LocalID: n.self.ServerID(), Transport: n.transport,
-		Profile: raftgroup.Test(), Logger: log, Forward: c.forward, SnapshotEvery: 50,
+		Profile: raftgroup.Test(), Logger: log, Forward: c.forward, snapshotEvery: 50,
 		Join: !first,
 	}
 	if first {

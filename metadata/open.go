@@ -57,8 +57,8 @@ type Config struct {
 	Metrics *raftgroup.Metrics
 	// Ballast is the node's ballast file, if it has one.
 	Ballast string
-	// SnapshotEvery is the number of entries after which the log is truncated; 4096 when 0.
-	SnapshotEvery uint64
+	// snapshotEvery is the number of entries after which the log is truncated; 4096 when 0.
+	snapshotEvery uint64
 	// OnFailed is called once if the replica cannot continue.
 	OnFailed func(error)
 	// Logger is slog.Default() when nil.
@@ -107,7 +107,7 @@ func Open(cfg Config) (*Store, error) {
 	for _, name := range cfg.RoutingHeaders {
 		routing[strings.ToLower(name)] = true
 	}
-	r := &replica{log: cfg.Logger, snapshotEvery: cfg.SnapshotEvery}
+	r := &replica{log: cfg.Logger, snapshotEvery: cfg.snapshotEvery}
 	gate := newGate()
 	if err := r.open(cfg, gate); err != nil {
 		return nil, errors.Join(fmt.Errorf("open metadata: %w", err), r.closeFiles())
@@ -136,8 +136,8 @@ func (c Config) withDefaults() Config {
 	if c.NewID == nil {
 		c.NewID = func() [16]byte { return ulid.Make() }
 	}
-	if c.SnapshotEvery == 0 {
-		c.SnapshotEvery = defaultSnapshotEvery
+	if c.snapshotEvery == 0 {
+		c.snapshotEvery = defaultSnapshotEvery
 	}
 	if c.Profile == (raftgroup.Profile{}) {
 		c.Profile = raftgroup.Safe()

@@ -36,9 +36,9 @@ var reasons = []error{
 	ErrRulePrecondition, ErrTooManyRules, ErrNodeTooOld, ErrMembersChanged,
 	ErrTooManyJobs, ErrJobNotFound, ErrJobChanged,
 	ErrTooManyTokens, ErrTokenNotFound, ErrTokenExists,
-	ErrTooManySubscriptions, ErrSubscriptionNotFound, ErrSubscriptionChanged,
-	ErrTooManyClusters, ErrClusterNotFound, ErrClusterChanged, ErrClusterExists, ErrClusterInUse,
-	ErrDeploymentsChanged,
+	ErrTooManySubscriptions, ErrSubscriptionNotFound, errSubscriptionChanged,
+	ErrTooManyClusters, ErrClusterNotFound, errClusterChanged, ErrClusterExists, ErrClusterInUse,
+	errDeploymentsChanged,
 	ErrJoinTokenRefused, ErrJoinTokenNotFound, ErrTooManyJoinTokens,
 }
 

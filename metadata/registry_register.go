@@ -71,7 +71,7 @@ func (s *Schemas) Plan(r Registration, at time.Time) (Registered, error) {
 			"%d deployments share the address %s (%s); delete all but one first", len(same), planned.Address(), idList(same))
 	case planned.sealedFor() && len(same) == 1 && same[0].ID != planned.ID,
 		planned.sealedFor() && len(same) == 0 && s.Deployments[planned.ID] != nil:
-		return Registered{}, &refusal{ErrDeploymentsChanged, ErrDeploymentsChanged.Error()}
+		return Registered{}, &refusal{errDeploymentsChanged, errDeploymentsChanged.Error()}
 	case len(same) == 1:
 		planned.ID, change = same[0].ID, Replaced
 	case s.Deployments[planned.ID] != nil:

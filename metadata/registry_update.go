@@ -48,7 +48,7 @@ func (s *Schemas) PlanUpdate(u Update) (*Deployment, error) {
 		planned.Services = s.overwritten(old, u.Deployment)
 		return &planned, nil
 	}
-	if broken := Incompatibilities(old, u.Deployment); len(broken) > 0 {
+	if broken := incompatibilities(old, u.Deployment); len(broken) > 0 {
 		return nil, errcode.New(errcode.META0016, "deployment %s cannot be updated in place: %s", old.ID, strings.Join(broken, "; "))
 	}
 	planned.Services = old.Services
@@ -77,9 +77,9 @@ func (s *Schemas) overwritten(old, now *Deployment) []*Service {
 	return services
 }
 
-// Incompatibilities lists, for users, the reasons why invocations that started on a
+// incompatibilities lists, for users, the reasons why invocations that started on a
 // deployment may be unable to continue on the new one; empty if there are none.
-func Incompatibilities(old, now *Deployment) []string {
+func incompatibilities(old, now *Deployment) []string {
 	var broken []string
 	if old.MinProtocol != now.MinProtocol || old.MaxProtocol != now.MaxProtocol {
 		broken = append(broken, fmt.Sprintf("it speaks service protocol %d to %d, not %d to %d",

@@ -51,7 +51,7 @@ func openReplica(dir string) (s *Store, stop func() error, err error) {
 	s, err = Open(Config{
 		Dir: dir, LocalID: "n1", Transport: transport,
 		Voters:  []raft.Server{{ID: "n1", Address: address}},
-		Profile: raftgroup.Test(), Logger: quiet, SnapshotEvery: 10,
+		Profile: raftgroup.Test(), Logger: quiet, snapshotEvery: 10,
 	})
 	if err != nil {
 		return nil, nil, errors.Join(err, transport.Close())

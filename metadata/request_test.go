@@ -56,13 +56,13 @@ func outcomes() map[string]outcome {
 		"result_kafka_cluster":        {value: fullKafkaCluster()},
 		"result_too_many_subs":        refused(ErrTooManySubscriptions, "n"),
 		"result_sub_not_found":        refused(ErrSubscriptionNotFound, "o"),
-		"result_sub_changed":          refused(ErrSubscriptionChanged, "p"),
+		"result_sub_changed":          refused(errSubscriptionChanged, "p"),
 		"result_too_many_clusters":    refused(ErrTooManyClusters, "q"),
 		"result_cluster_not_found":    refused(ErrClusterNotFound, "r"),
-		"result_cluster_changed":      refused(ErrClusterChanged, "s"),
+		"result_cluster_changed":      refused(errClusterChanged, "s"),
 		"result_cluster_exists":       refused(ErrClusterExists, "t"),
 		"result_cluster_in_use":       refused(ErrClusterInUse, "u"),
-		"result_deployments_changed":  {refusal: &refusal{ErrDeploymentsChanged, ErrDeploymentsChanged.Error()}},
+		"result_deployments_changed":  {refusal: &refusal{errDeploymentsChanged, errDeploymentsChanged.Error()}},
 		"result_unknown_refusal":      {refusal: errors.New("of a newer server")},
 	}
 }

@@ -20,9 +20,9 @@ const (
 	authoritySecrets    = "authority"
 )
 
-// ErrDeploymentsChanged means that the secrets of a registration were encrypted for a deployment
+// errDeploymentsChanged means that the secrets of a registration were encrypted for a deployment
 // that the registration no longer concerns.
-var ErrDeploymentsChanged = errors.New("the deployments were changed by another request")
+var errDeploymentsChanged = errors.New("the deployments were changed by another request")
 
 // secretField reports whether a field of a record of some kind contains a secret. Values of
 // routing headers distinguish deployments when an entry is applied, which is done without keys.

@@ -293,7 +293,7 @@ func TestRegistrationThatRacesWithAnotherIsEncryptedAnew(t *testing.T) {
 
 	sealedFirst.Force = true
 	_, err = propose[Registered](t.Context(), &m.Store, &registerDeployment{sealedFirst})
-	require.ErrorIs(t, err, ErrDeploymentsChanged)
+	require.ErrorIs(t, err, errDeploymentsChanged)
 	again := withHeaders(map[string]string{"authorization": canary})
 	again.Force = true
 	replaced, err := m.RegisterDeployment(t.Context(), again)

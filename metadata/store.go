@@ -72,7 +72,7 @@ func (s *Store) RegisterDeployment(ctx context.Context, r Registration) (Registe
 	if err != nil {
 		return Registered{}, err
 	}
-	registered, err := retryConflict(ctx, ErrDeploymentsChanged, func() (Registered, error) {
+	registered, err := retryConflict(ctx, errDeploymentsChanged, func() (Registered, error) {
 		sealed, err := s.sealRegistration(prepared)
 		if err != nil {
 			return Registered{}, err

@@ -15,7 +15,7 @@ import (
 var (
 	ErrTooManySubscriptions = errors.New("too many subscriptions exist")
 	ErrSubscriptionNotFound = errors.New("there is no such subscription")
-	ErrSubscriptionChanged  = errors.New("subscription was changed by another request")
+	errSubscriptionChanged  = errors.New("subscription was changed by another request")
 )
 
 // putSubscription adds or replaces a subscription.
@@ -90,7 +90,7 @@ func (s *Store) CreateSubscription(ctx context.Context, sub subscription.Subscri
 // and may run several times; it must not modify what the value refers to. The error can be
 // ErrSubscriptionNotFound, have code META0009, or be that of change.
 func (s *Store) ChangeSubscription(ctx context.Context, id string, change func(subscription.Subscription) (subscription.Subscription, error)) (subscription.Subscription, error) {
-	return retryConflict(ctx, ErrSubscriptionChanged, func() (subscription.Subscription, error) {
+	return retryConflict(ctx, errSubscriptionChanged, func() (subscription.Subscription, error) {
 		current, known := s.Subscription(id)
 		if !known {
 			return current, &refusal{ErrSubscriptionNotFound, ErrSubscriptionNotFound.Error() + ": " + id}
@@ -161,9 +161,9 @@ func applyPutSubscription(d *draft, at time.Time, cmd *putSubscription) (outcome
 	case cmd.expected != 0 && !known:
 		return refused(ErrSubscriptionNotFound, "%s", sub.ID), nil
 	case cmd.expected == 0 && known:
-		return refused(ErrSubscriptionChanged, "%s exists", sub.ID), nil
+		return refused(errSubscriptionChanged, "%s exists", sub.ID), nil
 	case known && d.subscriptions[pos].Version != cmd.expected:
-		return refused(ErrSubscriptionChanged, "it is at version %d, not %d", d.subscriptions[pos].Version, cmd.expected), nil
+		return refused(errSubscriptionChanged, "it is at version %d, not %d", d.subscriptions[pos].Version, cmd.expected), nil
 	case !known && len(d.subscriptions) >= subscription.MaxSubscriptions:
 		return refused(ErrTooManySubscriptions, "%d do; delete some", len(d.subscriptions)), nil
 	}

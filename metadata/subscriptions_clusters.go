@@ -14,7 +14,7 @@ import (
 var (
 	ErrTooManyClusters = errors.New("too many Kafka clusters exist")
 	ErrClusterNotFound = errors.New("there is no such Kafka cluster")
-	ErrClusterChanged  = errors.New("the Kafka cluster was changed by another request")
+	errClusterChanged  = errors.New("the Kafka cluster was changed by another request")
 	ErrClusterExists   = errors.New("the Kafka cluster exists")
 	ErrClusterInUse    = errors.New("the Kafka cluster is in use")
 )
@@ -73,7 +73,7 @@ func (s *Store) CreateKafkaCluster(ctx context.Context, cluster subscription.Clu
 // gets the current ones and may run several times. The error can be ErrClusterNotFound, have code
 // META0009, or be that of change.
 func (s *Store) ChangeKafkaCluster(ctx context.Context, name string, change func(map[string]string) (map[string]string, error)) (subscription.Cluster, error) {
-	return retryConflict(ctx, ErrClusterChanged, func() (subscription.Cluster, error) {
+	return retryConflict(ctx, errClusterChanged, func() (subscription.Cluster, error) {
 		cluster, known := s.KafkaCluster(name)
 		if !known {
 			return cluster, &refusal{ErrClusterNotFound, ErrClusterNotFound.Error() + ": " + name}
@@ -119,7 +119,7 @@ func applyPutKafkaCluster(d *draft, at time.Time, cmd *putKafkaCluster) (outcome
 	case cmd.expected != 0 && !known:
 		return refused(ErrClusterNotFound, "%s", cluster.Name), nil
 	case known && d.clusters[pos].Version != cmd.expected:
-		return refused(ErrClusterChanged, "it is at version %d, not %d", d.clusters[pos].Version, cmd.expected), nil
+		return refused(errClusterChanged, "it is at version %d, not %d", d.clusters[pos].Version, cmd.expected), nil
 	case !known && len(d.clusters) >= subscription.MaxClusters:
 		return refused(ErrTooManyClusters, "%d do; delete some", len(d.clusters)), nil
 	}

@@ -114,9 +114,9 @@ func TestOutdatedChangeOfSubscriptionIsRefused(t *testing.T) {
 	created, err := m.CreateSubscription(t.Context(), newSubscription(m))
 	require.NoError(t, err)
 	_, err = propose[subscription.Subscription](t.Context(), &m.Store, &putSubscription{created, 7})
-	require.ErrorIs(t, err, ErrSubscriptionChanged)
+	require.ErrorIs(t, err, errSubscriptionChanged)
 	_, err = propose[subscription.Subscription](t.Context(), &m.Store, &putSubscription{created, 0})
-	require.ErrorIs(t, err, ErrSubscriptionChanged)
+	require.ErrorIs(t, err, errSubscriptionChanged)
 }
 
 func TestKafkaClusterIsCreatedChangedAndDeleted(t *testing.T) {

@@ -138,7 +138,7 @@ func (p *Partition) countUnfinished(ctx context.Context, add func(service string
 
 // measureLimits adds the use of the counters of the partition to that of the rules that limit them.
 func (p *Partition) measureLimits(ctx context.Context, limits map[flowcontrol.Pattern]limitLoad) error {
-	for u, err := range p.Usages(ctx) {
+	for u, err := range p.usages(ctx) {
 		if err != nil {
 			return err
 		}

@@ -18,8 +18,8 @@ import (
 	"platform/partition/store"
 )
 
-// ErrDiverged means that the tables of a replica differ from those of a majority.
-var ErrDiverged = errors.New("tables differ from those of the other replicas")
+// errDiverged means that the tables of a replica differ from those of a majority.
+var errDiverged = errors.New("tables differ from those of the other replicas")
 
 // keptDigests is how many results a replica keeps for requests of the leader.
 const keptDigests = 8
@@ -43,13 +43,13 @@ type DigestConfig struct {
 	// Entries is the number of log entries after which the leader compares replicas, 4096 if 0,
 	// and Pause the minimum time in between, a second if 0.
 	Entries uint64
-	Pause   time.Duration
+	pause   time.Duration
 	Metrics *DigestMetrics // nil: none
 }
 
 func (c DigestConfig) withDefaults() DigestConfig {
 	c.Entries = cmp.Or(c.Entries, 4096)
-	c.Pause = cmp.Or(c.Pause, time.Duration(failpoint.Or(failpoint.DigestPauseMillis, 1000))*time.Millisecond)
+	c.pause = cmp.Or(c.pause, time.Duration(failpoint.Or(failpoint.DigestPauseMillis, 1000))*time.Millisecond)
 	return c
 }
 
@@ -212,7 +212,7 @@ func (d *digests) checkLocked(own, agreed *machine.DigestResult) {
 	}
 	d.cfg.Metrics.differed()
 	err := fmt.Errorf("%w: digest of %d rows is %x, a majority has %x of %d rows (round %d of epoch %d)",
-		ErrDiverged, own.Rows, own.Sum, agreed.Sum, agreed.Rows, own.Round, own.Epoch)
+		errDiverged, own.Rows, own.Sum, agreed.Sum, agreed.Rows, own.Round, own.Epoch)
 	d.log.Error("replica has diverged", "err", err)
 	if !d.closed {
 		d.wg.Go(func() { d.quarantine(err) })
@@ -271,7 +271,7 @@ func (p *Partition) Digest(r DigestRound) DigestResponse {
 func (p *Partition) diverged(err error) {
 	select {
 	case <-p.opened:
-		p.Quarantine(err)
+		p.quarantine(err)
 	case <-p.digests.ctx.Done(): // the partition failed to open
 	}
 }

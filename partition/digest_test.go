@@ -22,7 +22,7 @@ func newComparedReplicaSet(t *testing.T, open *atomic.Bool) *replicaSet {
 	return newReplicaSet(t, func(c *replicaSet) {
 		c.profile.TrailingLogs = 50
 		c.tune = func(cfg *Config) {
-			cfg.Digests.Entries, cfg.Digests.Pause = 5, time.Millisecond
+			cfg.Digests.Entries, cfg.Digests.pause = 5, time.Millisecond
 			cfg.Level = func() feature.Level { return feature.Level2 } // digests require it
 			cfg.Digests.Fetch = func(_ context.Context, to raft.Server, _ uint32, r DigestRound) (DigestResponse, error) {
 				c.mu.RLock()
@@ -145,7 +145,7 @@ func (c *replicaSet) requireQuarantined(i int) {
 		return p.group.Err() != nil
 	}, 60*time.Second, time.Millisecond)
 	require.ErrorIs(c.t, p.group.Err(), raftgroup.ErrQuarantined)
-	require.ErrorIs(c.t, p.group.Err(), ErrDiverged)
+	require.ErrorIs(c.t, p.group.Err(), errDiverged)
 	<-p.group.Done()
 	reason, err := c.hosts[i].logs.Quarantined(GroupID(0))
 	require.NoError(c.t, err)

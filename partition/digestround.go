@@ -35,7 +35,7 @@ func (l *leadership) compareReplicas(ctx context.Context) error {
 	d := l.p.digests
 	var round uint64
 	var agreed *machine.DigestResult // of the previous round, for replicas that had no result yet
-	for pause(ctx, d.cfg.Pause) {
+	for pause(ctx, d.cfg.pause) {
 		select {
 		case <-d.due:
 		case <-ctx.Done():

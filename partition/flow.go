@@ -101,9 +101,9 @@ type Queue struct {
 	Blocked flowcontrol.Blocked // set if the inbox is not empty
 }
 
-// Queues yields the vqueues of the partition as of this replica, ordered by scope, limit
+// queues yields the vqueues of the partition as of this replica, ordered by scope, limit
 // key and service.
-func (p *Partition) Queues(ctx context.Context) iter.Seq2[Queue, error] {
+func (p *Partition) queues(ctx context.Context) iter.Seq2[Queue, error] {
 	return func(yield func(Queue, error) bool) {
 		l, err := p.leader()
 		if err != nil {
@@ -183,9 +183,9 @@ type Usage struct {
 	Rule *flowcontrol.Rule // nil: unlimited
 }
 
-// Usages yields the counters of the partition as of this replica, ordered by scope and
+// usages yields the counters of the partition as of this replica, ordered by scope and
 // limit key, with a scope before its limit keys.
-func (p *Partition) Usages(ctx context.Context) iter.Seq2[Usage, error] {
+func (p *Partition) usages(ctx context.Context) iter.Seq2[Usage, error] {
 	return func(yield func(Usage, error) bool) {
 		if _, err := p.leader(); err != nil {
 			yield(Usage{}, err)

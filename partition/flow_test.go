@@ -91,7 +91,7 @@ func TestAScopeRunsAsManyAsItsRuleAllowsAndExplains(t *testing.T) {
 	}
 	var q Queue
 	require.Eventually(t, func() bool {
-		all := collect(t, p.Queues(t.Context()))
+		all := collect(t, p.queues(t.Context()))
 		if len(all) == 1 {
 			q = all[0]
 		}
@@ -105,13 +105,13 @@ func TestAScopeRunsAsManyAsItsRuleAllowsAndExplains(t *testing.T) {
 	require.Equal(t, flowcontrol.ByConcurrency, q.Blocked.Cause)
 	require.Equal(t, "s", q.Blocked.Rule.Pattern.String())
 	require.EqualValues(t, limit, q.Blocked.Used)
-	usages := collect(t, p.Usages(t.Context()))
+	usages := collect(t, p.usages(t.Context()))
 	require.Len(t, usages, 2)
 	require.Equal(t, []string{"s", "s/a"}, []string{usages[0].Key.String(), usages[1].Key.String()})
 	require.Equal(t, rule.Pattern, usages[0].Rule.Pattern)
 	require.Nil(t, usages[1].Rule)
-	requireEndsWithContext(t, p.Queues)
-	requireEndsWithContext(t, p.Usages)
+	requireEndsWithContext(t, p.queues)
+	requireEndsWithContext(t, p.usages)
 
 	o, err := p.Operate(t.Context(), &machine.PauseQueue{ID: q.ID, Paused: true})
 	require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestAScopeRunsAsManyAsItsRuleAllowsAndExplains(t *testing.T) {
 	o, err = p.Operate(t.Context(), &machine.PauseQueue{ID: ids.OfVQueue("t", "", "Gated", ""), Paused: true})
 	require.NoError(t, err)
 	require.Equal(t, machine.NotFound, o.Code)
-	require.Equal(t, flowcontrol.ByPause, collect(t, p.Queues(t.Context()))[0].Blocked.Cause)
+	require.Equal(t, flowcontrol.ByPause, collect(t, p.queues(t.Context()))[0].Blocked.Cause)
 	_, err = p.Operate(t.Context(), &machine.PauseQueue{ID: q.ID})
 	require.NoError(t, err)
 
@@ -144,15 +144,15 @@ func TestAPausedScopeIsReported(t *testing.T) {
 	require.Equal(t, machine.OK, o.Code)
 	_, err = p.Invoke(t.Context(), scoped("s", "a"))
 	require.NoError(t, err)
-	q := collect(t, p.Queues(t.Context()))[0]
+	q := collect(t, p.queues(t.Context()))[0]
 	require.EqualValues(t, 1, q.Stages[flowcontrol.Inbox])
 	require.Equal(t, flowcontrol.ByScopePause, q.Blocked.Cause)
-	paused := collect(t, p.Usages(t.Context()))[0].Pause
+	paused := collect(t, p.usages(t.Context()))[0].Pause
 	require.Equal(t, []string{"::1", "too much"}, []string{paused.By, paused.Reason})
 
 	_, err = p.Operate(t.Context(), &machine.PauseQueue{Queue: scope})
 	require.NoError(t, err)
-	q = collect(t, p.Queues(t.Context()))[0]
+	q = collect(t, p.queues(t.Context()))[0]
 	require.EqualValues(t, 1, q.Stages[flowcontrol.Running])
 	close(g.release)
 }

@@ -47,10 +47,10 @@ type Config struct {
 
 // Errors of Subscribe.
 var (
-	ErrTooManySubscriptions = errors.New("too many event streams are open")
-	ErrTooManySources       = errors.New("too many different topics are viewed")
-	ErrClientSubscriptions  = errors.New("the client has too many event streams open")
-	ErrClientSources        = errors.New("the client views too many different topics")
+	errTooManySubscriptions = errors.New("too many event streams are open")
+	errTooManySources       = errors.New("too many different topics are viewed")
+	errClientSubscriptions  = errors.New("the client has too many event streams open")
+	errClientSources        = errors.New("the client views too many different topics")
 )
 
 // Hub polls the sources that have subscriptions. Its methods may be called concurrently.
@@ -111,13 +111,13 @@ func (h *Hub) Subscribe(of access.Client, sources []Source) (*Subscription, erro
 	}
 	switch {
 	case own.subscriptions >= h.cfg.MaxClientSubscriptions:
-		return nil, ErrClientSubscriptions
+		return nil, errClientSubscriptions
 	case len(own.sources)+len(added) > h.cfg.MaxClientSources:
-		return nil, ErrClientSources
+		return nil, errClientSources
 	case h.subscriptions >= h.cfg.MaxSubscriptions:
-		return nil, ErrTooManySubscriptions
+		return nil, errTooManySubscriptions
 	case len(h.pollers)+len(fresh) > h.cfg.MaxSources:
-		return nil, ErrTooManySources
+		return nil, errTooManySources
 	}
 	h.clients[of] = own
 	own.subscriptions++

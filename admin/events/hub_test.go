@@ -106,10 +106,10 @@ func TestSubscriptionsAndSourcesAreBounded(t *testing.T) {
 			open = append(open, s)
 		}
 		_, err := h.Subscribe("ada", []Source{c.source("0")})
-		require.ErrorIs(t, err, ErrTooManySubscriptions)
+		require.ErrorIs(t, err, errTooManySubscriptions)
 		open[0].Close()
 		_, err = h.Subscribe("ada", []Source{c.source("3"), c.source("4")})
-		require.ErrorIs(t, err, ErrTooManySources)
+		require.ErrorIs(t, err, errTooManySources)
 		again, err := h.Subscribe("ada", []Source{c.source("3"), c.source("1")})
 		require.NoError(t, err)
 		for _, s := range append(open[1:], again) {
@@ -137,11 +137,11 @@ func TestOneClientHasItsShare(t *testing.T) {
 		first, err := h.Subscribe("ada", []Source{c.source("a"), c.source("a"), c.source("b")})
 		require.NoError(t, err)
 		_, err = h.Subscribe("ada", []Source{c.source("a"), c.source("c")})
-		require.ErrorIs(t, err, ErrClientSources)
+		require.ErrorIs(t, err, errClientSources)
 		second, err := h.Subscribe("ada", []Source{c.source("b")})
 		require.NoError(t, err)
 		_, err = h.Subscribe("ada", nil)
-		require.ErrorIs(t, err, ErrClientSubscriptions)
+		require.ErrorIs(t, err, errClientSubscriptions)
 		other, err := h.Subscribe("bob", []Source{c.source("c"), c.source("d")})
 		require.NoError(t, err, "others are not concerned")
 

@@ -47,16 +47,16 @@ type Config struct {
 	MaxRows, MaxBytes int
 	// Concurrent is the number of queries that may run concurrently; 4.
 	Concurrent int
-	// QueueTimeout limits the wait for a slot while the maximum number of queries runs; 2 s.
-	QueueTimeout time.Duration
+	// queueTimeout limits the wait for a slot while the maximum number of queries runs; 2 s.
+	queueTimeout time.Duration
 	// MemoryLimit limits the memory for sorting and grouping of all queries of the process, in
 	// bytes; 256 MiB.
 	MemoryLimit int64
 	// Rate bounds how many queries clients start, not counting those of the server itself; the zero Rate
 	// is no bound.
 	Rate tokenbucket.Rate
-	// Clock defaults to time.Now.
-	Clock func() time.Time
+	// clock defaults to time.Now.
+	clock func() time.Time
 }
 
 // Errors not caused by the query itself.
@@ -94,13 +94,13 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.MaxRows, 100_000)
 	orDefault(&c.MaxBytes, 64<<20)
 	orDefault(&c.Concurrent, 4)
-	orDefault(&c.QueueTimeout, 2*time.Second)
+	orDefault(&c.queueTimeout, 2*time.Second)
 	orDefault(&c.MemoryLimit, 256<<20)
 	if c.Defaults == nil {
 		c.Defaults = &metadata.Defaults{}
 	}
-	if c.Clock == nil {
-		c.Clock = time.Now
+	if c.clock == nil {
+		c.clock = time.Now
 	}
 	return c
 }
@@ -124,7 +124,7 @@ func (e *Engine) Bounds() Bounds {
 
 // Admit takes a token for a query of the client of ctx. The error is a *RateError if there is none.
 func (e *Engine) Admit(ctx context.Context) error {
-	return e.rate.admit(access.ClientFrom(ctx), e.cfg.Clock())
+	return e.rate.admit(access.ClientFrom(ctx), e.cfg.clock())
 }
 
 // Collector returns the metrics of the engine.
@@ -160,19 +160,15 @@ type Rows interface {
 	Row(Row) error
 }
 
-// Query runs a query and passes its rows to rows as they are read. An error caused by the query is
+// query runs a query and passes its rows to rows as they are read. An error caused by the query is
 // an *Error. Other errors are ErrBusy, ErrTimeout, ErrUnavailable, ErrDisabled, errors returned by
 // rows, and the cause of the end of ctx.
-func (e *Engine) Query(ctx context.Context, text string, rows Rows) (Stats, error) {
-	return e.query(ctx, text, Options{}, rows)
-}
-
 func (e *Engine) query(ctx context.Context, text string, o Options, rows Rows) (Stats, error) {
 	if err := e.disabled(); err != nil {
 		return Stats{}, err
 	}
 	client := access.ClientFrom(ctx)
-	if err := e.slots.acquire(ctx, client, e.cfg.QueueTimeout); err != nil {
+	if err := e.slots.acquire(ctx, client, e.cfg.queueTimeout); err != nil {
 		return Stats{}, err
 	}
 	defer e.slots.release(client)
@@ -186,7 +182,7 @@ func (e *Engine) query(ctx context.Context, text string, o Options, rows Rows) (
 	if err != nil {
 		return Stats{}, err
 	}
-	s.begin(ctx, e.cfg.Clock(), q.collated)
+	s.begin(ctx, e.cfg.clock(), q.collated)
 	s.strong, s.hidePayloads, s.hideAudit, s.limits = o.Strong, o.HidePayloads, o.HideAudit, o.Limits
 	err = s.run(q, rows)
 	stats := s.stats

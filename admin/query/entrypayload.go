@@ -24,7 +24,7 @@ var ErrNoPayload = errors.New("the journal entry has no payload")
 // with the size of the entry in bytes before the entry is read; its error is returned.
 func (e *Engine) EntryPayload(ctx context.Context, id ids.Invocation, index uint32, reserve func(size int) error) ([]byte, error) {
 	client := access.ClientFrom(ctx)
-	if err := e.slots.acquire(ctx, client, e.cfg.QueueTimeout); err != nil {
+	if err := e.slots.acquire(ctx, client, e.cfg.queueTimeout); err != nil {
 		return nil, err
 	}
 	defer e.slots.release(client)

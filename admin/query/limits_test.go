@@ -120,7 +120,7 @@ func owned(t *testing.T, include func(service, scope string) bool) Config {
 		Rules: func() *flowcontrol.Book {
 			return &flowcontrol.Book{Rules: []flowcontrol.Rule{{Description: "of everyone"}}}
 		},
-		Clock: func() time.Time { return time.UnixMilli(100) },
+		clock: func() time.Time { return time.UnixMilli(100) },
 	}
 }
 

@@ -147,7 +147,7 @@ func TestConcurrentQueriesAreBounded(t *testing.T) {
 		<-release
 		return nil
 	}}
-	e := newTestEngine(t, Config{Partitions: m, Concurrent: 1, QueueTimeout: time.Millisecond})
+	e := newTestEngine(t, Config{Partitions: m, Concurrent: 1, queueTimeout: time.Millisecond})
 	done := make(chan error, 1)
 	go func() {
 		_, err := e.WriteJSON(t.Context(), "select count(*) from sys_invocation", Options{}, io.Discard)

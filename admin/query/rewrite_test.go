@@ -81,7 +81,7 @@ func TestColumnsAreNamedAsTheyWereWritten(t *testing.T) {
 }
 
 func TestWhatQueriesCompute(t *testing.T) {
-	e := newTestEngine(t, Config{Clock: func() time.Time { return time.Date(2026, 11, 20, 18, 21, 39, 411e6, time.UTC) }})
+	e := newTestEngine(t, Config{clock: func() time.Time { return time.Date(2026, 11, 20, 18, 21, 39, 411e6, time.UTC) }})
 	for query, want := range map[string]string{
 		"select now()":                                             "2026-11-20T18:21:39.411Z",
 		"select now() - interval '1 day'":                          "2026-11-19T18:21:39.411Z",
@@ -128,7 +128,7 @@ func TestWhatQueriesCompute(t *testing.T) {
 
 // Nothing that a query contains may silently get another meaning.
 func TestArithmeticWithTimes(t *testing.T) {
-	e := newTestEngine(t, Config{Clock: func() time.Time { return time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC) }})
+	e := newTestEngine(t, Config{clock: func() time.Time { return time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC) }})
 	for query, want := range map[string]string{
 		"now() - 2 * interval '1 hour'":                                                          "2026-11-20T16:00:00.000Z",
 		"now() - interval '1 hour' * 2":                                                          "2026-11-20T16:00:00.000Z",

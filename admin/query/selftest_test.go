@@ -30,6 +30,6 @@ func TestAnotherDriverDisablesSQL(t *testing.T) {
 	e := NewEngine(Config{})
 	require.NoError(t, e.SelfTest())
 	e.disabled = func() error { return errors.Join(ErrDisabled, err) }
-	_, err = e.Query(t.Context(), "SELECT 1", nil)
+	_, err = e.query(t.Context(), "SELECT 1", Options{}, nil)
 	require.ErrorIs(t, err, ErrDisabled)
 }

@@ -204,7 +204,7 @@ func TestColumnsHaveTheNamesOfOtherServers(t *testing.T) {
 func TestTablesOfOtherServersAreExplained(t *testing.T) {
 	e := newTestEngine(t, Config{})
 	for _, table := range []string{"metrics_processor", "metrics_node", "metrics_log"} {
-		_, err := e.Query(t.Context(), "SELECT coalesce(sum(a), 0) FROM "+table, new(firstType))
+		_, err := e.query(t.Context(), "SELECT coalesce(sum(a), 0) FROM "+table, Options{}, new(firstType))
 		var refused *Error
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, "there is no table "+table, refused.Message)
@@ -272,7 +272,7 @@ func (f *firstType) Row(Row) error                                      { return
 func typeOfFirst(t *testing.T, e *Engine, query string) Type {
 	t.Helper()
 	var f firstType
-	_, err := e.Query(t.Context(), query, &f)
+	_, err := e.query(t.Context(), query, Options{}, &f)
 	require.NoError(t, err, query)
 	return f.typ
 }

@@ -57,8 +57,8 @@ type Config struct {
 	RecordSize int
 	// Memory bounds the records held by this node, in bytes; see memory.
 	Memory int64
-	// CommitInterval is the time between commits for a consumer group (5 s).
-	CommitInterval time.Duration
+	// commitInterval is the time between commits for a consumer group (5 s).
+	commitInterval time.Duration
 	Metrics        *Metrics        // nil: none
 	Tracer         *tracing.Tracer // nil: records have no spans
 	Log            *slog.Logger
@@ -108,8 +108,8 @@ type owner struct {
 
 // New returns an engine. It reads while Run runs.
 func New(cfg Config) *Engine {
-	if cfg.CommitInterval == 0 {
-		cfg.CommitInterval = commitInterval
+	if cfg.commitInterval == 0 {
+		cfg.commitInterval = commitInterval
 	}
 	return &Engine{
 		cfg: cfg, memory: newMemory(cfg.Memory), changed: make(chan struct{}, 1), lookups: make(chan struct{}, maxLookups),

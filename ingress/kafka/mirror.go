@@ -23,7 +23,7 @@ func (r *reader) toMirror(at topicPartition, p machine.StreamPosition) {
 // commitRegularly commits stored positions until ctx ends. A broker that does not respond delays only
 // this.
 func (r *reader) commitRegularly(ctx context.Context) {
-	tick := time.NewTicker(r.e.cfg.CommitInterval)
+	tick := time.NewTicker(r.e.cfg.commitInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -103,7 +103,7 @@ func (r *reader) commitLast() {
 }
 
 const (
-	// commitInterval is the default of Config.CommitInterval.
+	// commitInterval is the default of Config.commitInterval.
 	commitInterval    = 5 * time.Second
 	lastCommitTimeout = 2 * time.Second
 )

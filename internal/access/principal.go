@@ -79,7 +79,7 @@ func (p *Principal) Allows(permission Permission) bool {
 // Grants reports whether the principal may grant roles: it must have all of their permissions.
 func (p *Principal) Grants(roles ...Role) bool {
 	for _, role := range roles {
-		for _, permission := range role.Permissions() {
+		for _, permission := range role.permissionSet() {
 			if !p.Allows(permission) {
 				return false
 			}

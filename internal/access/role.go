@@ -70,8 +70,8 @@ var grants = map[Role][]Permission{
 // Allows reports whether a role includes a permission.
 func (r Role) Allows(p Permission) bool { return p == Public || slices.Contains(grants[r], p) }
 
-// Permissions returns the permissions of a role. The slice is shared.
-func (r Role) Permissions() []Permission { return grants[r] }
+// permissionSet returns the permissions of a role. The slice is shared.
+func (r Role) permissionSet() []Permission { return grants[r] }
 
 // RolesWith returns the roles that include a permission, for messages.
 func RolesWith(p Permission) string {

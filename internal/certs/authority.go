@@ -28,8 +28,8 @@ type Authority struct {
 // backdating tolerates clocks that differ.
 const backdating = 5 * time.Minute
 
-// ClusterURI is the identity of a cluster in the certificate of its authority.
-func ClusterURI(cluster string) *url.URL { return &url.URL{Scheme: "spiffe", Host: cluster} }
+// clusterURI is the identity of a cluster in the certificate of its authority.
+func clusterURI(cluster string) *url.URL { return &url.URL{Scheme: "spiffe", Host: cluster} }
 
 // NodeURI is the identity of a node in its certificate.
 func NodeURI(cluster, node string) *url.URL {
@@ -48,7 +48,7 @@ func NewAuthority(cluster string, validity time.Duration) (*Authority, error) {
 	}
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
-	template.URIs = []*url.URL{ClusterURI(cluster)}
+	template.URIs = []*url.URL{clusterURI(cluster)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return nil, fmt.Errorf("create the certificate of cluster %q: %w", cluster, err)

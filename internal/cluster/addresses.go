@@ -32,8 +32,8 @@ func NewAddresses() *Addresses {
 	return a
 }
 
-// Update replaces the addresses. layout is nil as long as there is none.
-func (a *Addresses) Update(layout *metadata.Layout, members []membership.Member) {
+// update replaces the addresses. layout is nil as long as there is none.
+func (a *Addresses) update(layout *metadata.Layout, members []membership.Member) {
 	table := &addressTable{byServer: map[raft.ServerID]string{}}
 	if layout != nil {
 		for _, n := range layout.Nodes {
@@ -97,7 +97,7 @@ func (a *Addresses) Run(ctx context.Context, store *metadata.Store, members *mem
 	defer stop()
 	for {
 		layout, moved := store.Layout()
-		a.Update(layout, members.Nodes())
+		a.update(layout, members.Nodes())
 		select {
 		case <-moved:
 		case <-changes:

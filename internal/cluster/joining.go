@@ -37,11 +37,11 @@ func (j *Joining) Run(ctx context.Context) error {
 	if err := j.awaitMetadata(ctx); err != nil {
 		return err
 	}
-	if err := j.Registration.Register(ctx); err != nil {
+	if err := j.Registration.register(ctx); err != nil {
 		return err
 	}
 	if j.Recovered != nil {
-		removed, err := j.Registration.RemoveOthers(ctx)
+		removed, err := j.Registration.removeOthers(ctx)
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (j *Joining) provision(ctx context.Context) error {
 	if j.HoldFeatureLevel {
 		level = feature.Oldest
 	}
-	partitions, replication := j.Provisioning.Shape()
+	partitions, replication := j.Provisioning.shape()
 	c := metadata.Cluster{FeatureLevel: level, Name: j.Cluster, Partitions: uint32(partitions), Replication: uint32(replication)}
 	if _, err := store.Provision(ctx, c); err != nil {
 		return fmt.Errorf("provision cluster: %w", err)
@@ -79,7 +79,7 @@ func (j *Joining) provision(ctx context.Context) error {
 func (j *Joining) awaitMetadata(ctx context.Context) error {
 	for {
 		layout, moved := j.Registration.Store.Layout()
-		j.Addresses.Update(layout, j.Members.Nodes())
+		j.Addresses.update(layout, j.Members.Nodes())
 		if _, known := j.Registration.Store.Cluster(); known {
 			return nil
 		}
@@ -94,7 +94,7 @@ func (j *Joining) awaitMetadata(ctx context.Context) error {
 // announce announces to the other nodes that this node is part of the cluster.
 func (j *Joining) announce() error {
 	cluster, _ := j.Registration.Store.Cluster()
-	me, _ := j.Registration.Listed()
+	me, _ := j.Registration.listed()
 	return j.Members.UpdateMeta(func(m *membership.Meta) {
 		m.ClusterID, m.NodeID = cluster.ID, me.ID
 		m.Draining = j.Draining()

@@ -41,8 +41,8 @@ func (p *Provisioning) Allowed() bool {
 	return p.allowed
 }
 
-// Shape returns the number of partitions and replicas of a new cluster.
-func (p *Provisioning) Shape() (partitions, replication int) {
+// shape returns the number of partitions and replicas of a new cluster.
+func (p *Provisioning) shape() (partitions, replication int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.partitions, p.replication
@@ -67,16 +67,16 @@ func refuseProvision(status int, format string, args ...any) error {
 	return &ProvisionRefusal{Status: status, reason: fmt.Sprintf(format, args...)}
 }
 
-// ErrGossipNotStarted means that the node does not know any other nodes yet.
-var ErrGossipNotStarted = errors.New("the node has not started gossip with other nodes yet")
+// errGossipNotStarted means that the node does not know any other nodes yet.
+var errGossipNotStarted = errors.New("the node has not started gossip with other nodes yet")
 
 // Request allows this node to create the cluster, which it does once the expected nodes
-// respond. The error is ErrGossipNotStarted or a *ProvisionRefusal.
+// respond. The error is errGossipNotStarted or a *ProvisionRefusal.
 func (p *Provisioning) Request(req ProvisionRequest) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.members == nil {
-		return ErrGossipNotStarted
+		return errGossipNotStarted
 	}
 	partitions, replication := p.partitions, p.replication
 	if req.NumPartitions != nil {

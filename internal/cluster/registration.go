@@ -21,8 +21,8 @@ type Registration struct {
 	Log     *slog.Logger
 }
 
-// Listed returns this node's record in the metadata; false if there is none.
-func (r *Registration) Listed() (metadata.Node, bool) {
+// listed returns this node's record in the metadata; false if there is none.
+func (r *Registration) listed() (metadata.Node, bool) {
 	for _, known := range r.Store.Nodes() {
 		if known.ServerID() == r.Record.ServerID() {
 			return known, true
@@ -33,7 +33,7 @@ func (r *Registration) Listed() (metadata.Node, bool) {
 
 // upToDate reports whether the metadata has the node's current addresses and feature level.
 func (r *Registration) upToDate() bool {
-	known, listed := r.Listed()
+	known, listed := r.listed()
 	me := r.Record
 	if r.Store.FeatureLevel() >= feature.Level2 && known.FeatureLevel != me.FeatureLevel {
 		return false
@@ -41,15 +41,15 @@ func (r *Registration) upToDate() bool {
 	return listed && known.FabricAddress == me.FabricAddress && known.IngressAddress == me.IngressAddress && known.AdminAddress == me.AdminAddress
 }
 
-// Register adds the node to the metadata. A record with former addresses is sufficient to
+// register adds the node to the metadata. A record with former addresses is sufficient to
 // serve: Run updates it.
-func (r *Registration) Register(ctx context.Context) error {
-	if _, listed := r.Listed(); listed && (!r.First() || r.upToDate()) {
+func (r *Registration) register(ctx context.Context) error {
+	if _, listed := r.listed(); listed && (!r.First() || r.upToDate()) {
 		return nil
 	}
 	_, err := r.Store.RegisterNode(ctx, r.Record)
 	if errors.Is(err, metadata.ErrNodeRemoved) {
-		return r.Removal.Removed("it was removed by an operator")
+		return r.Removal.removed("it was removed by an operator")
 	}
 	if err != nil {
 		return fmt.Errorf("register node: %w", err)
@@ -65,8 +65,8 @@ const registerPause = time.Second
 func (r *Registration) Run(ctx context.Context) error {
 	for registered := false; ; {
 		_, moved := r.Store.Layout()
-		if _, listed := r.Listed(); !listed {
-			return r.Removal.Removed("it was removed by an operator")
+		if _, listed := r.listed(); !listed {
+			return r.Removal.removed("it was removed by an operator")
 		}
 		var again <-chan time.Time
 		if !r.upToDate() || !registered && len(r.Store.Nodes()) > 1 {
@@ -74,7 +74,7 @@ func (r *Registration) Run(ctx context.Context) error {
 			_, err := r.Store.RegisterNode(ctx, r.Record)
 			switch {
 			case errors.Is(err, metadata.ErrNodeRemoved):
-				return r.Removal.Removed("it was removed by an operator")
+				return r.Removal.removed("it was removed by an operator")
 			case errors.Is(err, metadata.ErrNodeConflict), errors.Is(err, metadata.ErrNodeTooOld):
 				return err
 			case err != nil && ctx.Err() == nil:
@@ -99,10 +99,10 @@ func (r *Registration) First() bool {
 	return len(servers) == 1 && servers[0].ID == r.Record.ServerID()
 }
 
-// RemoveOthers removes all other nodes from the cluster and returns their names. It
+// removeOthers removes all other nodes from the cluster and returns their names. It
 // completes an offline recovery before any partition is opened, so that none gets a
 // replica of a former member.
-func (r *Registration) RemoveOthers(ctx context.Context) ([]string, error) {
+func (r *Registration) removeOthers(ctx context.Context) ([]string, error) {
 	removed := map[string]bool{}
 	for _, node := range r.Store.Nodes() {
 		if node.ServerID() == r.Record.ServerID() {

@@ -92,13 +92,13 @@ func (c *RemovalCheck) request(ctx context.Context, cluster, address string) err
 		return err
 	}
 	if resp.Removed != "" {
-		return c.Removed(resp.Removed)
+		return c.removed(resp.Removed)
 	}
 	return nil
 }
 
-// Removed is the error of a node that is no longer a member.
-func (c *RemovalCheck) Removed(reason string) error {
+// removed is the error of a node that is no longer a member.
+func (c *RemovalCheck) removed(reason string) error {
 	return &metadata.RemovedError{Node: c.Self.Node, Reason: reason, Data: c.DataDir}
 }
 

@@ -64,8 +64,8 @@ func TestErrorCarriesCodeStatusAndCause(t *testing.T) {
 	require.Equal(t, "[META0003] register: connect to http://x/: unexpected EOF", Text(err))
 
 	moved := New(META0005, "name is reserved").WithStatus(http.StatusBadRequest)
-	require.Equal(t, http.StatusBadRequest, moved.HTTPStatus())
-	require.Equal(t, http.StatusInternalServerError, New("XX0001", "unknown").HTTPStatus())
+	require.Equal(t, http.StatusBadRequest, moved.httpStatus())
+	require.Equal(t, http.StatusInternalServerError, New("XX0001", "unknown").httpStatus())
 }
 
 func TestErrorWithoutCode(t *testing.T) {

@@ -61,8 +61,8 @@ func (e *Error) Error() string { return prefixed(e.Code, e.Message) }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// HTTPStatus returns the HTTP status of the response.
-func (e *Error) HTTPStatus() int {
+// httpStatus returns the HTTP status of the response.
+func (e *Error) httpStatus() int {
 	if e.Status != 0 {
 		return e.Status
 	}
@@ -84,7 +84,7 @@ func Of(err error) (Code, bool) {
 // when there is none.
 func Status(err error, fallback int) int {
 	if coded, ok := errors.AsType[*Error](err); ok {
-		return coded.HTTPStatus()
+		return coded.httpStatus()
 	}
 	return fallback
 }

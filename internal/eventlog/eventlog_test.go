@@ -90,10 +90,10 @@ func TestChanges(t *testing.T) {
 			after := base()
 			after.At = at(105)
 			c.change(after)
-			require.Equal(t, c.want, lines(Changes(base(), after)))
+			require.Equal(t, c.want, lines(changesBetween(base(), after)))
 		})
 	}
-	require.Equal(t, "1 node_started n1 (1.0)\n100 leader_elected n1 p0 (term 4)\n", lines(Changes(nil, base())), "the first view")
+	require.Equal(t, "1 node_started n1 (1.0)\n100 leader_elected n1 p0 (term 4)\n", lines(changesBetween(nil, base())), "the first view")
 }
 
 func TestConditionsThatEndAreEventsToo(t *testing.T) {
@@ -107,7 +107,7 @@ func TestConditionsThatEndAreEventsToo(t *testing.T) {
 	n2 = after.Nodes["n2"]
 	n2.Since = at(104)
 	after.Nodes["n2"] = n2
-	require.Equal(t, "104 node_started n2 (1.0)\n105 node_undrained n2\n105 replica_recovered n1 p1\n105 disk_sufficient n1\n", lines(Changes(before, after)))
+	require.Equal(t, "104 node_started n2 (1.0)\n105 node_undrained n2\n105 replica_recovered n1 p1\n105 disk_sufficient n1\n", lines(changesBetween(before, after)))
 }
 
 func TestMergeKeepsOneReportOfAChange(t *testing.T) {

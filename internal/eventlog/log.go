@@ -35,7 +35,7 @@ func (l *Log) Run(ctx context.Context) error {
 	var last *View
 	for {
 		if now := l.view(); now != nil {
-			l.add(Changes(last, now))
+			l.add(changesBetween(last, now))
 			last = now
 		}
 		select {

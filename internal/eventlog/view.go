@@ -51,9 +51,9 @@ type Replica struct {
 	Damage  string // why it is not served; empty if it is
 }
 
-// Changes returns what has changed between two views of a node, in ascending order of time. Without
+// changesBetween returns what has changed between two views of a node, in ascending order of time. Without
 // an earlier view, the node itself has started, and what it leads is new.
-func Changes(before, after *View) []Event {
+func changesBetween(before, after *View) []Event {
 	c := changes{at: after.At}
 	if before == nil {
 		c.add(Event{At: after.Nodes[after.Self].Started, Kind: NodeStarted, Node: after.Self, Detail: after.Nodes[after.Self].Version})

@@ -30,14 +30,14 @@ func (a Awakeable) String() string {
 func ParseAwakeable(s string) (Awakeable, error) {
 	body, ok := strings.CutPrefix(s, awakeablePrefix)
 	if !ok {
-		return Awakeable{}, fmt.Errorf("%w: an awakeable id starts with %q", ErrFormat, awakeablePrefix)
+		return Awakeable{}, fmt.Errorf("%w: an awakeable id starts with %q", errFormat, awakeablePrefix)
 	}
 	b, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(body, "="))
 	if err != nil {
-		return Awakeable{}, fmt.Errorf("%w: %w", ErrFormat, err)
+		return Awakeable{}, fmt.Errorf("%w: %w", errFormat, err)
 	}
 	if len(b) != 28 {
-		return Awakeable{}, fmt.Errorf("%w: an awakeable id holds 28 bytes, not %d", ErrFormat, len(b))
+		return Awakeable{}, fmt.Errorf("%w: an awakeable id holds 28 bytes, not %d", errFormat, len(b))
 	}
 	return Awakeable{Invocation(b[:24]), binary.BigEndian.Uint32(b[24:])}, nil
 }

@@ -25,14 +25,14 @@ func ParseDeployment(s string) (Deployment, error) {
 	body, ok := strings.CutPrefix(s, "dp_")
 	switch {
 	case !ok:
-		return "", fmt.Errorf("%w: a deployment id starts with %q", ErrFormat, deploymentPrefix)
+		return "", fmt.Errorf("%w: a deployment id starts with %q", errFormat, deploymentPrefix)
 	case len(s) != len(deploymentPrefix)+width128:
-		return "", fmt.Errorf("%w: a deployment id has %d characters, not %d", ErrFormat, len(deploymentPrefix)+width128, len(s))
+		return "", fmt.Errorf("%w: a deployment id has %d characters, not %d", errFormat, len(deploymentPrefix)+width128, len(s))
 	case body[0] != '1':
-		return "", fmt.Errorf("%w: unrecognized codec version %q", ErrFormat, body[:1])
+		return "", fmt.Errorf("%w: unrecognized codec version %q", errFormat, body[:1])
 	}
 	if _, err := parse62(body[1:]); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrFormat, err)
+		return "", fmt.Errorf("%w: %w", errFormat, err)
 	}
 	return Deployment(s), nil
 }

@@ -50,7 +50,7 @@ func TestAwakeableText(t *testing.T) {
 	}
 	for _, s := range []string{"", "prom_1ASNF", "sign_1", "sign_1ASNF", "sign_1!!!!", a.String() + "AAAA"} {
 		_, err := ParseAwakeable(s)
-		require.ErrorIs(t, err, ErrFormat, s)
+		require.ErrorIs(t, err, errFormat, s)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestMalformedInvocations(t *testing.T) {
 		"overflow2": "inv_1kAt0t9pq7gBZZZZZZZZZZZZZZZZZZZZZZ",
 	} {
 		_, err := ParseInvocation(s)
-		require.ErrorIs(t, err, ErrFormat, name)
+		require.ErrorIs(t, err, errFormat, name)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestDeploymentText(t *testing.T) {
 	require.Equal(t, d, back)
 	for _, s := range []string{"", "dp_", "dp_1abc", "dp_2" + string(d[4:]), "dp_1" + string(d[4:25]) + "-"} {
 		_, err := ParseDeployment(s)
-		require.ErrorIs(t, err, ErrFormat, s)
+		require.ErrorIs(t, err, errFormat, s)
 	}
 }
 
@@ -117,6 +117,6 @@ func TestVQueueText(t *testing.T) {
 	require.NotEqual(t, q, OfVQueue("", "", "Greeter", "a/b"))
 	for _, s := range []string{"", "vq_", "inv_" + q.String()[3:], "vq_2" + q.String()[4:], q.String() + "0", q.String()[:20]} {
 		_, err := ParseVQueue(s)
-		require.ErrorIs(t, err, ErrFormat, s)
+		require.ErrorIs(t, err, errFormat, s)
 	}
 }

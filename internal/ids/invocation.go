@@ -20,8 +20,8 @@ const invocationPrefix = "inv_1"
 // the unique part (16 bytes). The zero value identifies nothing.
 type Invocation [24]byte
 
-// ErrFormat is wrapped by every error of the Parse functions.
-var ErrFormat = errors.New("malformed id")
+// errFormat is wrapped by every error of the Parse functions.
+var errFormat = errors.New("malformed id")
 
 // NewInvocation joins a partition key and a unique part.
 func NewInvocation(partitionKey uint64, unique [16]byte) (id Invocation) {
@@ -61,24 +61,24 @@ func ParseInvocation(s string) (Invocation, error) {
 	var id Invocation
 	body, ok := strings.CutPrefix(s, "inv_")
 	if !ok {
-		return id, fmt.Errorf("%w: an invocation id starts with %q", ErrFormat, invocationPrefix)
+		return id, fmt.Errorf("%w: an invocation id starts with %q", errFormat, invocationPrefix)
 	}
 	if len(s) != InvocationLen {
-		return id, fmt.Errorf("%w: an invocation id has %d characters, not %d", ErrFormat, InvocationLen, len(s))
+		return id, fmt.Errorf("%w: an invocation id has %d characters, not %d", errFormat, InvocationLen, len(s))
 	}
 	if body[0] != '1' {
-		return id, fmt.Errorf("%w: unrecognized codec version %q", ErrFormat, body[:1])
+		return id, fmt.Errorf("%w: unrecognized codec version %q", errFormat, body[:1])
 	}
 	key, err := parse62(body[1 : 1+width64])
 	if err == nil && key.hi != 0 {
 		err = errOverflow
 	}
 	if err != nil {
-		return id, fmt.Errorf("%w: %w", ErrFormat, err)
+		return id, fmt.Errorf("%w: %w", errFormat, err)
 	}
 	unique, err := parse62(body[1+width64:])
 	if err != nil {
-		return id, fmt.Errorf("%w: %w", ErrFormat, err)
+		return id, fmt.Errorf("%w: %w", errFormat, err)
 	}
 	binary.LittleEndian.PutUint64(id[:8], key.lo)
 	binary.LittleEndian.PutUint64(id[8:16], unique.lo)

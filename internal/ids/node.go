@@ -47,7 +47,7 @@ func ParseNode(text string) (Node, error) {
 	number := strings.TrimPrefix(text, nodePrefix)
 	id, err := strconv.ParseUint(number, 10, 32)
 	if err != nil || id == 0 {
-		return 0, fmt.Errorf("%w: the id of a node has the form N1, not %q", ErrFormat, text)
+		return 0, fmt.Errorf("%w: the id of a node has the form N1, not %q", errFormat, text)
 	}
 	return Node(id), nil
 }

@@ -15,7 +15,7 @@ func TestNodeForms(t *testing.T) {
 	}
 	for _, text := range []string{"", "N", "n7", "N0", "0", "-1", "N-1", "N 7", "7N", "NN7", "N7:1", "4294967296", "1.0"} {
 		_, err := ParseNode(text)
-		require.ErrorIs(t, err, ErrFormat, text)
+		require.ErrorIs(t, err, errFormat, text)
 	}
 	require.Equal(t, "N4294967295", Node(1<<32-1).String())
 }
@@ -35,6 +35,6 @@ func TestNodeInJSON(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(`{"node":"N3","absent":null,"list":[1,"2","N3"],"by_node":{"N4":true}}`), &got))
 	require.Equal(t, body{Node: 3, List: []Node{1, 2, 3}, ByNode: map[Node]bool{4: true}}, got)
 	for _, wrong := range []string{`"x"`, `1.5`, `-1`, `0`, `{}`, `[]`, `true`, `""`} {
-		require.ErrorIs(t, json.Unmarshal([]byte(`{"node":`+wrong+`}`), &got), ErrFormat, wrong)
+		require.ErrorIs(t, json.Unmarshal([]byte(`{"node":`+wrong+`}`), &got), errFormat, wrong)
 	}
 }

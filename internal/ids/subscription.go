@@ -21,14 +21,14 @@ func CheckSubscription(s string) error {
 	body, ok := strings.CutPrefix(s, "sub_")
 	switch {
 	case !ok:
-		return fmt.Errorf("%w: a subscription id starts with %q", ErrFormat, subscriptionPrefix)
+		return fmt.Errorf("%w: a subscription id starts with %q", errFormat, subscriptionPrefix)
 	case len(s) != len(subscriptionPrefix)+width128:
-		return fmt.Errorf("%w: a subscription id has %d characters, not %d", ErrFormat, len(subscriptionPrefix)+width128, len(s))
+		return fmt.Errorf("%w: a subscription id has %d characters, not %d", errFormat, len(subscriptionPrefix)+width128, len(s))
 	case body[0] != '1':
-		return fmt.Errorf("%w: unrecognized codec version %q", ErrFormat, body[:1])
+		return fmt.Errorf("%w: unrecognized codec version %q", errFormat, body[:1])
 	}
 	if _, err := parse62(body[1:]); err != nil {
-		return fmt.Errorf("%w: %w", ErrFormat, err)
+		return fmt.Errorf("%w: %w", errFormat, err)
 	}
 	return nil
 }

@@ -38,10 +38,10 @@ func (id VQueue) String() string {
 func ParseVQueue(s string) (VQueue, error) {
 	body, ok := strings.CutPrefix(s, "vq_")
 	if !ok {
-		return VQueue{}, fmt.Errorf("%w: the id of a queue starts with %q", ErrFormat, vqueuePrefix)
+		return VQueue{}, fmt.Errorf("%w: the id of a queue starts with %q", errFormat, vqueuePrefix)
 	}
 	if n := len(vqueuePrefix) + width64 + width128; len(s) != n {
-		return VQueue{}, fmt.Errorf("%w: the id of a queue has %d characters, not %d", ErrFormat, n, len(s))
+		return VQueue{}, fmt.Errorf("%w: the id of a queue has %d characters, not %d", errFormat, n, len(s))
 	}
 	id, err := ParseInvocation("inv_" + body)
 	return VQueue(id), err

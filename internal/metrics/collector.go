@@ -8,12 +8,12 @@ import (
 
 // Desc describes a metric whose name begins with the namespace.
 func Desc(name, help string, labels ...string) *prometheus.Desc {
-	return ConstDesc(name, help, nil, labels...)
+	return constDesc(name, help, nil, labels...)
 }
 
-// ConstDesc is Desc with labels that have the same values in all series of a collector, so that
+// constDesc is Desc with labels that have the same values in all series of a collector, so that
 // several collectors can provide one metric.
-func ConstDesc(name, help string, constant prometheus.Labels, labels ...string) *prometheus.Desc {
+func constDesc(name, help string, constant prometheus.Labels, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(prometheus.BuildFQName(Namespace, "", name), help, labels, constant)
 }
 

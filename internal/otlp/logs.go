@@ -26,7 +26,7 @@ const TraceIDKey = "trace_id"
 type LogExport struct {
 	provider *sdk.LoggerProvider
 	exporter sdk.Exporter
-	queue    *Queue[sdk.Record]
+	queue    *queue[sdk.Record]
 	log      *slog.Logger
 }
 
@@ -45,7 +45,7 @@ func (s *Settings) ExportLogs(ctx context.Context) (*LogExport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("export logs: %w", err)
 	}
-	l := &LogExport{exporter: exporter, log: s.Log, queue: NewQueue(Logs, exporter.Export, s.Log)}
+	l := &LogExport{exporter: exporter, log: s.Log, queue: newQueue(Logs, exporter.Export, s.Log)}
 	l.provider = sdk.NewLoggerProvider(sdk.WithResource(about), sdk.WithProcessor(processor{l.queue}),
 		sdk.WithAttributeCountLimit(maxAttributes), sdk.WithAttributeValueLengthLimit(maxText))
 	return l, nil
@@ -68,7 +68,7 @@ func (l *LogExport) Counts() Counts {
 	if l == nil {
 		return Counts{}
 	}
-	return l.queue.Counts()
+	return l.queue.currentCounts()
 }
 
 // Close exports what is queued, within a short time, and ends.
@@ -86,7 +86,7 @@ func (l *LogExport) Close() {
 
 // processor queues records. It replaces the SDK's batch processor, which neither bounds the
 // bytes that wait nor reports how many records it drops.
-type processor struct{ queue *Queue[sdk.Record] }
+type processor struct{ queue *queue[sdk.Record] }
 
 // Enabled implements sdk.Processor: the logger filters records.
 func (processor) Enabled(context.Context, sdk.EnabledParameters) bool { return true }
@@ -104,7 +104,7 @@ func (p processor) OnEmit(_ context.Context, record *sdk.Record) error {
 		}
 		return true
 	})
-	p.queue.Add(kept, size)
+	p.queue.add(kept, size)
 	return nil
 }
 

@@ -9,8 +9,8 @@ import (
 // batchSize is the number of items of one request.
 const batchSize = 1024
 
-// Queue passes items to a collector, in batches. It is safe for concurrent use.
-type Queue[T any] struct {
+// queue passes items to a collector, in batches. It is safe for concurrent use.
+type queue[T any] struct {
 	exporter
 	upload func(context.Context, []T) error
 
@@ -20,15 +20,15 @@ type Queue[T any] struct {
 	size  int // of these, in bytes
 }
 
-// NewQueue returns a queue whose items upload sends. Failures are logged once a minute.
-func NewQueue[T any](signal Signal, upload func(context.Context, []T) error, log *slog.Logger) *Queue[T] {
-	q := &Queue[T]{exporter: newExporter(signal, log), upload: upload}
+// newQueue returns a queue whose items upload sends. Failures are logged once a minute.
+func newQueue[T any](signal Signal, upload func(context.Context, []T) error, log *slog.Logger) *queue[T] {
+	q := &queue[T]{exporter: newExporter(signal, log), upload: upload}
 	q.start(q.flush)
 	return q
 }
 
-// Add queues an item of about size bytes. It never blocks: what does not fit is dropped.
-func (q *Queue[T]) Add(item T, size int) {
+// add queues an item of about size bytes. It never blocks: what does not fit is dropped.
+func (q *queue[T]) add(item T, size int) {
 	q.mu.Lock()
 	if q.items >= MaxQueued || q.size+size > MaxQueuedSize {
 		q.mu.Unlock()
@@ -45,8 +45,8 @@ func (q *Queue[T]) Add(item T, size int) {
 	}
 }
 
-// Counts returns the counts of a queue; of a nil *Queue all are 0.
-func (q *Queue[T]) Counts() Counts {
+// currentCounts returns the counts of a queue; of a nil *queue all are 0.
+func (q *queue[T]) currentCounts() Counts {
 	if q == nil {
 		return Counts{}
 	}
@@ -56,7 +56,7 @@ func (q *Queue[T]) Counts() Counts {
 }
 
 // flush exports what is queued.
-func (q *Queue[T]) flush(ctx context.Context) {
+func (q *queue[T]) flush(ctx context.Context) {
 	q.mu.Lock()
 	queued, items, size := q.queue, q.items, q.size
 	q.queue = nil

@@ -11,16 +11,16 @@ import (
 // The bounds of a queue include what a slow collector has not accepted yet.
 func TestItemsThatAreBeingExportedCount(t *testing.T) {
 	started, accept := make(chan struct{}), make(chan struct{})
-	q := NewQueue(Logs, func(context.Context, []string) error {
+	q := newQueue(Logs, func(context.Context, []string) error {
 		started <- struct{}{}
 		<-accept
 		return nil
 	}, slog.New(slog.DiscardHandler))
-	q.Add("large", MaxQueuedSize)
+	q.add("large", MaxQueuedSize)
 	<-started
-	q.Add("small", 1)
-	require.Equal(t, Counts{Dropped: 1, Waiting: 1, WaitingSize: MaxQueuedSize}, q.Counts())
+	q.add("small", 1)
+	require.Equal(t, Counts{Dropped: 1, Waiting: 1, WaitingSize: MaxQueuedSize}, q.currentCounts())
 	close(accept)
 	q.Close()
-	require.Equal(t, Counts{Exported: 1, Dropped: 1}, q.Counts())
+	require.Equal(t, Counts{Exported: 1, Dropped: 1}, q.currentCounts())
 }

@@ -150,7 +150,7 @@ func (p *Proposer[R]) SubmitBulk(command Bulk, done Completion[R]) error {
 		return ErrStopped
 	}
 	q := &p.bulk
-	if n := len(q.commands); n >= p.cfg.MaxQueueCommands || n > 0 && q.bytes+command.Size > p.cfg.MaxQueueBytes {
+	if n := len(q.commands); n >= p.cfg.maxQueueCommands || n > 0 && q.bytes+command.Size > p.cfg.maxQueueBytes {
 		p.group.cfg.Metrics.refused(1, ErrOverloaded)
 		return ErrOverloaded
 	}
@@ -188,8 +188,8 @@ func (p *Proposer[R]) takeBulk() (c pendingBulk[R], ok bool) {
 func (p *Proposer[R]) proposeBulk(c pendingBulk[R]) {
 	batch := []pendingCommand[R]{{done: c.done}}
 	data, err := c.Encode()
-	if len(data) > p.cfg.MaxCommandBytes {
-		err = fmt.Errorf("%w: a command of %d bytes, at most %d", ErrTooLarge, len(data), p.cfg.MaxCommandBytes)
+	if len(data) > p.cfg.maxCommandBytes {
+		err = fmt.Errorf("%w: a command of %d bytes, at most %d", ErrTooLarge, len(data), p.cfg.maxCommandBytes)
 	}
 	if err == nil {
 		batch[0].data, batch[0].size = data, len(data)

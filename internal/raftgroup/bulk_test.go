@@ -83,7 +83,7 @@ func TestAProposerHasOneBulkCommandInFlight(t *testing.T) {
 	require.NoError(t, p.SubmitBulk(bulkOf([]byte("A")), &o))
 	require.Eventually(t, func() bool { return seal.get() == "A" }, 20*time.Second, time.Millisecond)
 	require.NoError(t, p.SubmitBulk(bulkOf([]byte("B")), &o))
-	require.NoError(t, p.Submit([]byte("1"), &o))
+	require.NoError(t, p.submit([]byte("1"), &o))
 	require.Eventually(t, func() bool { return len(seal.get()) > 1 }, 20*time.Second, time.Millisecond)
 	order := seal.get()
 	commands, bulk := p.Backlog()
@@ -128,7 +128,7 @@ func TestAProposerThatStopsLeavesTheGate(t *testing.T) {
 	g, _ := aloneGroup(t)
 	gate := NewBulkGate(1)
 	require.True(t, gate.enter(1, make(chan struct{}, 1)))
-	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal, Bulk: gate, MaxQueueBytes: 1 << 20})
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal, Bulk: gate, maxQueueBytes: 1 << 20})
 	require.NoError(t, err)
 	stop := run(t, p)
 	var o outcomes
@@ -186,7 +186,7 @@ func TestAnOrderedBulkCommandDoesNotOvertake(t *testing.T) {
 	defer func() { require.NoError(t, g.Shutdown(t.Context())) }()
 	waitLeader(t, g)
 	seal := &ordered{}
-	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal, MaxInFlight: 1})
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal, maxInFlight: 1})
 	require.NoError(t, err)
 	stop := run(t, p)
 	defer stop()
@@ -195,10 +195,10 @@ func TestAnOrderedBulkCommandDoesNotOvertake(t *testing.T) {
 	machine.hung.Lock()
 	require.NoError(t, p.SubmitBulk(bulkOf([]byte("0")), &o))
 	require.Eventually(t, func() bool { return seal.get() == "0" }, 30*time.Second, time.Millisecond)
-	require.NoError(t, p.Submit([]byte("1"), &o))
+	require.NoError(t, p.submit([]byte("1"), &o))
 	require.Eventually(t, func() bool { return seal.get() == "01" }, 30*time.Second, time.Millisecond)
 	require.NoError(t, p.SubmitBulk(bulkOf([]byte("X")), &o))
-	require.NoError(t, p.Submit([]byte("2"), &o))
+	require.NoError(t, p.submit([]byte("2"), &o))
 	for _, c := range []string{"A", "B"} {
 		ordered := bulkOf([]byte(c))
 		ordered.Ordered = true

@@ -30,9 +30,9 @@ var (
 
 // Reasons why a group does not start or continue.
 var (
-	// ErrFailed means that the state machine rejected an entry. The replica has stopped
+	// errFailed means that the state machine rejected an entry. The replica has stopped
 	// applying and must be reopened.
-	ErrFailed = errors.New("state machine failed")
+	errFailed = errors.New("state machine failed")
 
 	// What a start or a state machine finds in the data of a replica is described in package
 	// hardstate.

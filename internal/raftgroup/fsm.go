@@ -238,7 +238,7 @@ func (f *fsm) fail(err error) {
 	f.mu.Lock()
 	first := f.failed == nil
 	if first {
-		f.failed = fmt.Errorf("%w: %w", ErrFailed, err)
+		f.failed = fmt.Errorf("%w: %w", errFailed, err)
 	}
 	failed := f.failed
 	f.mu.Unlock()

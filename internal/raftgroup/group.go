@@ -175,9 +175,6 @@ func (g *Group) fail(err error) {
 	}()
 }
 
-// LocalID returns this replica's Raft server ID.
-func (g *Group) LocalID() raft.ServerID { return g.cfg.LocalID }
-
 // Quarantine permanently stops the replica because its data cannot be trusted or
 // interpreted: a durable mark prevents it from being opened again before its data has been
 // replaced or an operator has released it (logstore.DB.Release). It returns when the mark is

@@ -373,7 +373,7 @@ func TestFailedStateMachineStopsTheGroup(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnknownOutcome)
 	require.ErrorIs(t, <-failed, errPlanted)
 	<-g.Done()
-	require.ErrorIs(t, g.Err(), ErrFailed)
+	require.ErrorIs(t, g.Err(), errFailed)
 	_, err = g.Propose([]byte{1, 'y'}).Wait(t.Context())
 	require.True(t, Definite(err), err)
 	require.Error(t, g.Snapshot(t.Context()))

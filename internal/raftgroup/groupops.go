@@ -95,7 +95,7 @@ func (g *Group) outcome(f raft.ApplyFuture) (any, error) {
 		return nil, proposalError(err)
 	}
 	result := f.Response()
-	if err, ok := result.(error); ok && errors.Is(err, ErrFailed) {
+	if err, ok := result.(error); ok && errors.Is(err, errFailed) {
 		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
 	return result, nil
@@ -164,9 +164,6 @@ func (g *Group) Leader() Leader {
 func (g *Group) Barrier(ctx context.Context) error {
 	return g.await(ctx, func(r *raft.Raft) raft.Future { return r.Barrier(enqueueTimeout) })
 }
-
-// AppliedIndex returns the index of the last command applied here.
-func (g *Group) AppliedIndex() uint64 { return g.fsm.applied.Load() }
 
 // Servers returns the latest configuration this replica knows, committed or not.
 func (g *Group) Servers() []raft.Server {

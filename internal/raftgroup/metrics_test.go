@@ -43,13 +43,13 @@ func TestMetricsCountWhatAGroupDoes(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, g.Shutdown(context.Background())) })
 	waitLeader(t, g)
 
-	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal, MaxQueueCommands: 300})
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal, maxQueueCommands: 300})
 	require.NoError(t, err)
 	var o outcomes
 	for range 300 {
 		o.expect(t, p, []byte("x"))
 	}
-	require.ErrorIs(t, p.Submit([]byte("one too many"), &o), ErrOverloaded)
+	require.ErrorIs(t, p.submit([]byte("one too many"), &o), ErrOverloaded)
 	stop := run(t, p)
 	o.wg.Wait()
 	stop()

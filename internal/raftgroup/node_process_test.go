@@ -134,13 +134,13 @@ func serveNode(cfg nodeProcessConfig) error {
 
 // snapshots takes one every 200 entries.
 func (r *replica) snapshots(ctx context.Context) {
-	for last := r.group.AppliedIndex(); ; {
+	for last := r.group.fsm.applied.Load(); ; {
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
 			return
 		}
-		if now := r.group.AppliedIndex(); now >= last+200 {
+		if now := r.group.fsm.applied.Load(); now >= last+200 {
 			if err := r.group.Snapshot(ctx); err != nil {
 				slog.Warn("snapshot", "err", err)
 				continue
@@ -161,7 +161,7 @@ func controlHandler(replicas []*replica) http.Handler {
 		}
 		ctx, cancel := context.WithTimeout(req.Context(), 10*time.Second)
 		defer cancel()
-		n, err := r.proposer.Do(ctx, command)
+		n, err := r.proposer.do(ctx, command)
 		switch {
 		case err == nil:
 			fmt.Fprint(w, n)

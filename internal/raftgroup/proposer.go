@@ -51,23 +51,23 @@ type ProposerConfig struct {
 	// command gets a separate entry. MaxBatchBytes above limits.Command is lowered.
 	MaxBatchCommands int
 	MaxBatchBytes    int
-	// MaxCommandBytes bounds one command; Submit rejects a larger one with ErrTooLarge:
+	// maxCommandBytes bounds one command; Submit rejects a larger one with ErrTooLarge:
 	// limits.StoredCommand.
-	MaxCommandBytes int
-	// MaxQueueCommands and MaxQueueBytes bound the queue; beyond them Submit returns
+	maxCommandBytes int
+	// maxQueueCommands and maxQueueBytes bound the queue; beyond them Submit returns
 	// ErrOverloaded: 10,000 commands, 64 MiB. An empty queue accepts any command up to
-	// MaxCommandBytes, so that none is rejected as overload indefinitely.
-	MaxQueueCommands int
-	MaxQueueBytes    int
-	// MaxInFlight bounds the entries that were proposed and have no outcome yet: 8. That
+	// maxCommandBytes, so that none is rejected as overload indefinitely.
+	maxQueueCommands int
+	maxQueueBytes    int
+	// maxInFlight bounds the entries that were proposed and have no outcome yet: 8. That
 	// many are used only for full entries. A smaller one is proposed once the previous one
 	// has its outcome, so that it has all commands that arrived meanwhile: each entry costs
 	// every replica a write and a request. Without followers it is proposed once the previous
 	// one is written, which is while that is applied.
-	MaxInFlight int
-	// MaxInFlightBytes bounds the bytes of those entries: 16 MiB. A single entry may be
+	maxInFlight int
+	// maxInFlightBytes bounds the bytes of those entries: 16 MiB. A single entry may be
 	// larger.
-	MaxInFlightBytes int
+	maxInFlightBytes int
 	// Bulk bounds the entries of SubmitBulk in flight, together with other proposers; nil
 	// allows this one alone a single entry.
 	Bulk *BulkGate
@@ -129,11 +129,11 @@ func NewProposer[R any](g *Group, cfg ProposerConfig) (*Proposer[R], error) {
 	}
 	cfg.MaxBatchCommands = cmp.Or(cfg.MaxBatchCommands, maxBatchCommands)
 	cfg.MaxBatchBytes = min(cmp.Or(cfg.MaxBatchBytes, maxBatchBytes), limits.Command)
-	cfg.MaxQueueCommands = cmp.Or(cfg.MaxQueueCommands, maxQueueCommands)
-	cfg.MaxQueueBytes = cmp.Or(cfg.MaxQueueBytes, maxQueueBytes)
-	cfg.MaxInFlight = cmp.Or(cfg.MaxInFlight, maxInFlight)
-	cfg.MaxInFlightBytes = cmp.Or(cfg.MaxInFlightBytes, maxInFlightBytes)
-	cfg.MaxCommandBytes = cmp.Or(cfg.MaxCommandBytes, limits.StoredCommand)
+	cfg.maxQueueCommands = cmp.Or(cfg.maxQueueCommands, maxQueueCommands)
+	cfg.maxQueueBytes = cmp.Or(cfg.maxQueueBytes, maxQueueBytes)
+	cfg.maxInFlight = cmp.Or(cfg.maxInFlight, maxInFlight)
+	cfg.maxInFlightBytes = cmp.Or(cfg.maxInFlightBytes, maxInFlightBytes)
+	cfg.maxCommandBytes = cmp.Or(cfg.maxCommandBytes, limits.StoredCommand)
 	if cfg.Bulk == nil {
 		cfg.Bulk = NewBulkGate(1)
 	}
@@ -141,7 +141,7 @@ func NewProposer[R any](g *Group, cfg ProposerConfig) (*Proposer[R], error) {
 		group: g,
 		cfg:   cfg,
 		wake:  make(chan struct{}, 1),
-		sent:  make(chan *sentEntry[R], cfg.MaxInFlight+1),
+		sent:  make(chan *sentEntry[R], cfg.maxInFlight+1),
 	}, nil
 }
 
@@ -155,22 +155,22 @@ func (p *Proposer[R]) HasRoom(size int) bool {
 
 func (p *Proposer[R]) hasRoomLocked(size int) bool {
 	n := len(p.queue)
-	return n < p.cfg.MaxQueueCommands && (n == 0 || p.bytes+size <= p.cfg.MaxQueueBytes)
+	return n < p.cfg.maxQueueCommands && (n == 0 || p.bytes+size <= p.cfg.maxQueueBytes)
 }
 
-// Submit queues one command, which must not be modified afterwards. If it returns nil, done
+// submit queues one command, which must not be modified afterwards. If it returns nil, done
 // is completed exactly once; otherwise never, and nothing was proposed: ErrOverloaded,
 // ErrStopped or ErrTooLarge.
-func (p *Proposer[R]) Submit(command []byte, done Completion[R]) error {
+func (p *Proposer[R]) submit(command []byte, done Completion[R]) error {
 	return p.SubmitLarger(command, 0, done)
 }
 
 // SubmitLarger is Submit for a command that counts extra bytes in all bounds except that of
 // one command, because applying it takes that much memory.
 func (p *Proposer[R]) SubmitLarger(command []byte, extra int, done Completion[R]) error {
-	if len(command) > p.cfg.MaxCommandBytes {
+	if len(command) > p.cfg.maxCommandBytes {
 		p.group.cfg.Metrics.refused(1, ErrTooLarge)
-		return fmt.Errorf("%w: command has %d bytes, the limit is %d", ErrTooLarge, len(command), p.cfg.MaxCommandBytes)
+		return fmt.Errorf("%w: command has %d bytes, the limit is %d", ErrTooLarge, len(command), p.cfg.maxCommandBytes)
 	}
 	size := len(command) + extra
 	p.mu.Lock()
@@ -199,16 +199,16 @@ func (p *Proposer[R]) readyLocked() bool {
 	if len(p.queue) == 0 {
 		return false
 	}
-	if p.inFlight > 0 && p.inBytes+min(p.bytes, p.cfg.MaxBatchBytes) > p.cfg.MaxInFlightBytes {
+	if p.inFlight > 0 && p.inBytes+min(p.bytes, p.cfg.MaxBatchBytes) > p.cfg.maxInFlightBytes {
 		return false
 	}
 	switch {
 	case p.inFlight == 0:
 		return true
 	case len(p.queue) >= p.cfg.MaxBatchCommands, p.bytes >= p.cfg.MaxBatchBytes:
-		return p.inFlight < p.cfg.MaxInFlight
+		return p.inFlight < p.cfg.maxInFlight
 	}
-	return p.alone && !p.storing && p.inFlight < min(smallInFlight, p.cfg.MaxInFlight)
+	return p.alone && !p.storing && p.inFlight < min(smallInFlight, p.cfg.maxInFlight)
 }
 
 // Backlog returns how many commands of Submit have no outcome yet, and whether an entry of
@@ -223,25 +223,6 @@ func (p *Proposer[R]) wakeUp() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
-	}
-}
-
-// Do submits one command and waits for its outcome, which is unknown if ctx ends.
-func (p *Proposer[R]) Do(ctx context.Context, command []byte) (R, error) {
-	type outcome struct {
-		result R
-		err    error
-	}
-	answer := make(chan outcome, 1)
-	err := p.Submit(command, CompletionFunc[R](func(r R, err error) { answer <- outcome{r, err} }))
-	if err != nil {
-		return *new(R), err
-	}
-	select {
-	case o := <-answer:
-		return o.result, o.err
-	case <-ctx.Done():
-		return *new(R), fmt.Errorf("%w: %w", ErrUnknownOutcome, ctx.Err())
 	}
 }
 
@@ -394,7 +375,7 @@ func (p *Proposer[R]) join(log *raft.Log) {
 	}
 	p.open = nil
 	n, bytes := p.fittingLocked(len(e.commands), e.bytes)
-	if n == 0 || p.inBytes+bytes > p.cfg.MaxInFlightBytes {
+	if n == 0 || p.inBytes+bytes > p.cfg.maxInFlightBytes {
 		return
 	}
 	for i := range n {

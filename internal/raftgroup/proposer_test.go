@@ -51,7 +51,7 @@ type outcomes struct {
 
 func (o *outcomes) expect(t *testing.T, p *Proposer[uint64], command []byte) {
 	o.wg.Add(1)
-	require.NoError(t, p.Submit(command, o))
+	require.NoError(t, p.submit(command, o))
 }
 
 func (o *outcomes) Complete(r uint64, err error) {
@@ -124,7 +124,7 @@ func TestEntriesAreBoundedByBytes(t *testing.T) {
 func TestLargerCommandsCountForTheBoundsOfAnEntry(t *testing.T) {
 	g, _ := aloneGroup(t)
 	seal := &countingSeal{}
-	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal, MaxBatchBytes: 1000, MaxCommandBytes: 10, MaxQueueBytes: 5000})
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal, MaxBatchBytes: 1000, maxCommandBytes: 10, maxQueueBytes: 5000})
 	require.NoError(t, err)
 	var o outcomes
 	for _, extra := range []int{0, 400, 400, 400, 3000, 0} {
@@ -144,17 +144,17 @@ func TestLargerCommandsCountForTheBoundsOfAnEntry(t *testing.T) {
 
 func TestQueueIsBounded(t *testing.T) {
 	g, _ := aloneGroup(t)
-	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal, MaxQueueCommands: 3, MaxQueueBytes: 100})
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal, maxQueueCommands: 3, maxQueueBytes: 100})
 	require.NoError(t, err)
 	var o outcomes
 	o.expect(t, p, make([]byte, 60))
-	require.ErrorIs(t, p.Submit(make([]byte, 41), &o), ErrOverloaded)
+	require.ErrorIs(t, p.submit(make([]byte, 41), &o), ErrOverloaded)
 	o.expect(t, p, make([]byte, 20))
 	o.expect(t, p, make([]byte, 20))
-	require.ErrorIs(t, p.Submit(nil, &o), ErrOverloaded)
+	require.ErrorIs(t, p.submit(nil, &o), ErrOverloaded)
 	stop := run(t, p)
 	o.wg.Wait()
-	_, err = p.Do(t.Context(), []byte("there is room again"))
+	_, err = p.do(t.Context(), []byte("there is room again"))
 	require.NoError(t, err)
 	stop()
 }
@@ -166,7 +166,7 @@ func TestFollowerRefusesDefinitely(t *testing.T) {
 	require.NoError(t, err)
 	stop := run(t, p)
 	defer stop()
-	_, err = p.Do(t.Context(), []byte("x"))
+	_, err = p.do(t.Context(), []byte("x"))
 	require.ErrorIs(t, err, ErrNotLeader)
 	require.True(t, Definite(err))
 }
@@ -181,7 +181,7 @@ func TestStoppedProposerRefusesDefinitely(t *testing.T) {
 	o.expect(t, p, []byte("never proposed"))
 	require.ErrorIs(t, p.Run(ctx), context.Canceled)
 	o.wg.Wait()
-	require.ErrorIs(t, p.Submit(nil, &o), ErrStopped)
+	require.ErrorIs(t, p.submit(nil, &o), ErrStopped)
 	if len(o.errs) > 0 { // Run may have chosen to propose it first
 		require.ErrorIs(t, o.errs[0], ErrStopped)
 		requireCommands(t, j, 0)
@@ -199,9 +199,9 @@ func TestSealErrorConcernsItsBatchOnly(t *testing.T) {
 	require.NoError(t, err)
 	stop := run(t, p)
 	defer stop()
-	_, err = p.Do(t.Context(), []byte("bad"))
+	_, err = p.do(t.Context(), []byte("bad"))
 	require.ErrorIs(t, err, errPlanted)
-	_, err = p.Do(t.Context(), []byte("good"))
+	_, err = p.do(t.Context(), []byte("good"))
 	require.NoError(t, err)
 }
 
@@ -213,7 +213,7 @@ func TestWrongNumberOfResultsIsAnUnknownOutcome(t *testing.T) {
 	require.NoError(t, err)
 	stop := run(t, p)
 	defer stop()
-	_, err = p.Do(t.Context(), []byte("one"))
+	_, err = p.do(t.Context(), []byte("one"))
 	require.ErrorIs(t, err, ErrUnknownOutcome)
 }
 
@@ -230,7 +230,7 @@ func TestLostLeadershipLeavesTheOutcomeUnknown(t *testing.T) {
 		}})
 		require.NoError(t, err)
 		stop := run(t, p)
-		_, err = p.Do(t.Context(), []byte("x"))
+		_, err = p.do(t.Context(), []byte("x"))
 		stop()
 		for _, v := range c.voters {
 			c.gates[l].open(requests(v))
@@ -265,12 +265,12 @@ func (ignoreOutcome) Complete(uint64, error) {}
 
 func TestSubmitIsCheap(t *testing.T) {
 	g, _ := aloneGroup(t)
-	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal, MaxQueueCommands: 1 << 20})
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal, maxQueueCommands: 1 << 20})
 	require.NoError(t, err)
 	command := []byte("command")
 	var done Completion[uint64] = ignoreOutcome{}
 	allocs := testing.AllocsPerRun(10_000, func() {
-		if p.Submit(command, done) != nil {
+		if p.submit(command, done) != nil {
 			t.Fatal("refused")
 		}
 	})
@@ -360,7 +360,7 @@ func joinAfterOutcome(t *testing.T, g *Group) error {
 	require.NoError(t, err)
 	defer run(t, p)()
 	applied, resume := make(chan error, 1), make(chan struct{})
-	require.NoError(t, p.Submit([]byte("first"), CompletionFunc[uint64](func(_ uint64, err error) {
+	require.NoError(t, p.submit([]byte("first"), CompletionFunc[uint64](func(_ uint64, err error) {
 		applied <- err
 		<-resume
 	})))
@@ -442,4 +442,23 @@ func TestAnOrderedBulkCommandFollowsCommandsThatJoined(t *testing.T) {
 	commands, err := j.commands()
 	require.NoError(t, err)
 	require.Equal(t, []string{"1", "2", "bulk"}, commands)
+}
+
+// do submits one command and waits for its outcome, which is unknown if ctx ends.
+func (p *Proposer[R]) do(ctx context.Context, command []byte) (R, error) {
+	type outcome struct {
+		result R
+		err    error
+	}
+	answer := make(chan outcome, 1)
+	err := p.submit(command, CompletionFunc[R](func(r R, err error) { answer <- outcome{r, err} }))
+	if err != nil {
+		return *new(R), err
+	}
+	select {
+	case o := <-answer:
+		return o.result, o.err
+	case <-ctx.Done():
+		return *new(R), fmt.Errorf("%w: %w", ErrUnknownOutcome, ctx.Err())
+	}
 }

@@ -17,7 +17,7 @@ func TestCommandAboveTheLimitIsRefusedPermanently(t *testing.T) {
 	require.NoError(t, err)
 	stop := run(t, p)
 	defer stop()
-	_, err = p.Do(t.Context(), make([]byte, limits.StoredCommand+1))
+	_, err = p.do(t.Context(), make([]byte, limits.StoredCommand+1))
 	require.ErrorIs(t, err, ErrTooLarge)
 	require.False(t, Definite(err), "proposing it again is pointless")
 
@@ -46,17 +46,17 @@ func TestLargestEntryReachesEveryFollower(t *testing.T) {
 func TestLargeCommandsAreProposedFewAtATime(t *testing.T) {
 	g, _ := aloneGroup(t)
 	seal := new(countingSeal)
-	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal, MaxQueueBytes: 2 << 20, MaxInFlightBytes: 3 << 20})
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal, maxQueueBytes: 2 << 20, maxInFlightBytes: 3 << 20})
 	require.NoError(t, err)
 	var o outcomes
 	o.expect(t, p, make([]byte, 4<<20))
-	require.ErrorIs(t, p.Submit(make([]byte, 1<<20), ignoreOutcome{}), ErrOverloaded)
+	require.ErrorIs(t, p.submit(make([]byte, 1<<20), ignoreOutcome{}), ErrOverloaded)
 	stop := run(t, p)
 	defer stop()
 	o.wg.Wait()
 	for range 8 {
-		for p.Submit(make([]byte, 1<<20), ignoreOutcome{}) != nil {
-			_, err := p.Do(t.Context(), []byte("x")) // waits until the queue has moved
+		for p.submit(make([]byte, 1<<20), ignoreOutcome{}) != nil {
+			_, err := p.do(t.Context(), []byte("x")) // waits until the queue has moved
 			if err != nil {
 				require.ErrorIs(t, err, ErrOverloaded)
 			}

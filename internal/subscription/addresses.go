@@ -11,9 +11,9 @@ import (
 
 const defaultBrokerPort = "9092"
 
-// Brokers parses addresses of brokers: host:port, host or protocol://host:port, separated by
+// brokerAddresses parses addresses of brokers: host:port, host or protocol://host:port, separated by
 // commas. The results have ports.
-func Brokers(list string) ([]string, error) {
+func brokerAddresses(list string) ([]string, error) {
 	var addresses []string
 	for _, entry := range strings.Split(list, ",") {
 		entry = strings.TrimSpace(entry)
@@ -40,7 +40,7 @@ func Brokers(list string) ([]string, error) {
 }
 
 func brokers(list string) error {
-	_, err := Brokers(list)
+	_, err := brokerAddresses(list)
 	return err
 }
 

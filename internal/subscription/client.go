@@ -99,7 +99,7 @@ func ClientOf(c *Cluster, s *Subscription) (Client, error) {
 	if _, err := checkProperties(p, true); err != nil {
 		return Client{}, err
 	}
-	addresses, err := Brokers(first(p, "bootstrap.servers", "metadata.broker.list"))
+	addresses, err := brokerAddresses(first(p, "bootstrap.servers", "metadata.broker.list"))
 	if err != nil {
 		return Client{}, invalid("bootstrap.servers: %v", err).In("bootstrap.servers")
 	}

@@ -318,11 +318,11 @@ func TestSecretsStayWithTheirBrokers(t *testing.T) {
 }
 
 func TestBrokers(t *testing.T) {
-	got, err := Brokers(" a:1, PLAINTEXT://b:2,c,[::1]:3,")
+	got, err := brokerAddresses(" a:1, PLAINTEXT://b:2,c,[::1]:3,")
 	require.NoError(t, err)
 	require.Equal(t, []string{"a:1", "b:2", "c:9092", "[::1]:3"}, got)
 	for _, bad := range []string{"", "a:0", "a:99999", ":1", "a b:1", "a:1:2"} {
-		_, err := Brokers(bad)
+		_, err := brokerAddresses(bad)
 		require.Error(t, err, bad)
 	}
 }

@@ -32,9 +32,6 @@ func New(r Rate) Bucket { return Bucket{rate: r} }
 // Limited reports whether the bucket bounds anything.
 func (b *Bucket) Limited() bool { return b.rate.Limited() }
 
-// Capacity returns how many tokens a full bucket has.
-func (b *Bucket) Capacity() int { return b.rate.Capacity }
-
 // Has reports whether there is a token.
 func (b *Bucket) Has(now time.Time) bool { return !b.Next(now).After(now) }
 

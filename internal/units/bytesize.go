@@ -18,10 +18,7 @@ const (
 	TiB ByteSize = 1 << 40
 )
 
-// Int returns the size as an int, or the largest int on overflow.
-func (b ByteSize) Int() int { return int(min(b, math.MaxInt)) }
-
-// String returns FormatByteSize(b).
+// String returns the size with its unit.
 func (b ByteSize) String() string { return formatByteSize(b) }
 
 // MarshalText prints the size with its unit.

@@ -26,11 +26,11 @@ import (
 
 // Config configures a Discoverer.
 type Config struct {
-	Timeout           time.Duration // of a discovery, including retries
-	MaxBody           int           // maximum size in bytes of a manifest
-	Attempts          int           // maximum number of attempts on transient errors
-	Pause             time.Duration // between attempts
-	ProbeAfter        time.Duration // without a response, after which HTTP/1.1 is probed
+	timeout           time.Duration // of a discovery, including retries
+	maxBody           int           // maximum size in bytes of a manifest
+	attempts          int           // maximum number of attempts on transient errors
+	pause             time.Duration // between attempts
+	probeAfter        time.Duration // without a response, after which HTTP/1.1 is probed
 	EnableV7          bool
 	AdditionalHeaders map[string]string // sent to all endpoints
 	Identity          *identity.Signer  // signs the requests; nil for unsigned requests
@@ -39,7 +39,7 @@ type Config struct {
 
 // DefaultConfig returns the default settings.
 func DefaultConfig() Config {
-	return Config{Timeout: 10 * time.Second, MaxBody: 4 << 20, Attempts: 3, Pause: 250 * time.Millisecond, ProbeAfter: time.Second}
+	return Config{timeout: 10 * time.Second, maxBody: 4 << 20, attempts: 3, pause: 250 * time.Millisecond, probeAfter: time.Second}
 }
 
 // Discoverer requests the manifests of endpoints.
@@ -78,7 +78,7 @@ func (d *Discoverer) Discover(ctx context.Context, r Request) (*metadata.Deploym
 	if err := CheckHeaders(r.AdditionalHeaders); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.timeout)
 	defer cancel()
 	response, err := d.fetch(ctx, addr, r.AdditionalHeaders)
 	if err != nil {
@@ -116,10 +116,10 @@ func addressOf(r *Request) (addr *endpoint.Address, uri string, err error) {
 func (d *Discoverer) fetch(ctx context.Context, addr *endpoint.Address, extra map[string]string) (*manifestResponse, error) {
 	for attempt := 1; ; attempt++ {
 		a, transient, err := d.once(ctx, addr, extra)
-		if err == nil || !transient || attempt >= d.cfg.Attempts {
+		if err == nil || !transient || attempt >= d.cfg.attempts {
 			return a, err
 		}
-		pause := d.cfg.Pause + time.Duration(rand.Int64N(int64(d.cfg.Pause)+1))
+		pause := d.cfg.pause + time.Duration(rand.Int64N(int64(d.cfg.pause)+1))
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -136,7 +136,7 @@ func (d *Discoverer) once(ctx context.Context, addr *endpoint.Address, extra map
 		}
 		addr = negotiated
 	}
-	c := &collector{request: d.request(addr, extra), limit: d.cfg.MaxBody, done: make(chan struct{})}
+	c := &collector{request: d.request(addr, extra), limit: d.cfg.maxBody, done: make(chan struct{})}
 	stream := d.client.Open(c)
 	if err := d.wait(ctx, addr, c.done); err != nil {
 		stream.Reset()
@@ -144,7 +144,7 @@ func (d *Discoverer) once(ctx context.Context, addr *endpoint.Address, extra map
 	}
 	if c.tooLarge {
 		stream.Reset()
-		return nil, false, errcode.New(errcode.META0013, "the discovery response of %s is larger than %d bytes", addr.Authority, d.cfg.MaxBody)
+		return nil, false, errcode.New(errcode.META0013, "the discovery response of %s is larger than %d bytes", addr.Authority, d.cfg.maxBody)
 	}
 	if c.err != nil && c.head.Status == 0 || c.err != nil && success(c.head.Status) {
 		return d.unreachable(ctx, addr, c.err)
@@ -158,7 +158,7 @@ func (d *Discoverer) once(ctx context.Context, addr *endpoint.Address, extra map
 // wait waits for the end of a discovery request. It fails early if the peer ignores HTTP/2
 // and speaks HTTP/1.1.
 func (d *Discoverer) wait(ctx context.Context, addr *endpoint.Address, done <-chan struct{}) error {
-	probe := time.NewTimer(d.cfg.ProbeAfter)
+	probe := time.NewTimer(d.cfg.probeAfter)
 	defer probe.Stop()
 	select {
 	case <-done:
@@ -186,7 +186,7 @@ func (d *Discoverer) ignoresHTTP2(ctx context.Context, addr *endpoint.Address, d
 	if !d.client.ProbeHTTP1(ctx, addr) {
 		return false
 	}
-	grace := time.NewTimer(max(time.Since(begin), d.cfg.ProbeAfter/2))
+	grace := time.NewTimer(max(time.Since(begin), d.cfg.probeAfter/2))
 	defer grace.Stop()
 	select {
 	case <-done:

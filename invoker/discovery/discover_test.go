@@ -38,7 +38,7 @@ func newDiscoverer(t *testing.T, cfg Config) *Discoverer {
 
 func quick() Config {
 	cfg := DefaultConfig()
-	cfg.Pause = time.Millisecond
+	cfg.pause = time.Millisecond
 	return cfg
 }
 
@@ -287,11 +287,11 @@ func TestServersThatDropHTTP2AreDetectedImmediately(t *testing.T) {
 			})
 			begin := time.Now()
 			cfg := DefaultConfig()
-			cfg.Timeout = time.Minute
+			cfg.timeout = time.Minute
 			_, err = newDiscoverer(t, cfg).Discover(t.Context(), Request{URI: "http://" + l.Addr().String()})
 			code, _ := errcode.Of(err)
 			require.Equal(t, errcode.META0014, code, "%v", err)
-			require.Less(t, time.Since(begin), cfg.Timeout/2)
+			require.Less(t, time.Since(begin), cfg.timeout/2)
 		})
 	}
 }
@@ -426,7 +426,7 @@ func TestTimeout(t *testing.T) {
 	s := serve(t, func(http.ResponseWriter, *http.Request) { <-release }, nil)
 	defer close(release)
 	cfg := quick()
-	cfg.Timeout = 50 * time.Millisecond
+	cfg.timeout = 50 * time.Millisecond
 	_, err := newDiscoverer(t, cfg).Discover(context.Background(), Request{URI: s.URL})
 	require.ErrorContains(t, err, "did not respond in time")
 }
@@ -459,7 +459,7 @@ func TestASilentEndpointHasOneMessage(t *testing.T) {
 			client := endpoint.NewClient(of)
 			defer client.Close()
 			cfg := quick()
-			cfg.Timeout = limit.discovery
+			cfg.timeout = limit.discovery
 			_, err := New(client, cfg).Discover(t.Context(), Request{URI: "http://" + l.Addr().String()})
 			require.ErrorContains(t, err, "http://"+l.Addr().String()+" did not respond in time: it hangs, does not speak HTTP, or packets to it are dropped")
 		})

@@ -26,7 +26,7 @@ type Conversion struct {
 type Converted struct {
 	Status      int
 	ContentType string
-	Body        []byte // at most Config.MaxBody
+	Body        []byte // at most Config.maxBody
 }
 
 // Convert sends a conversion to the endpoint of a deployment. Errors have code META0003 if it
@@ -38,7 +38,7 @@ func (d *Discoverer) Convert(ctx context.Context, c Conversion) (Converted, erro
 	if err != nil {
 		return Converted{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.timeout)
 	defer cancel()
 	unreachable := func(err error) (Converted, error) {
 		_, _, err = d.unreachable(ctx, addr, err)
@@ -51,7 +51,7 @@ func (d *Discoverer) Convert(ctx context.Context, c Conversion) (Converted, erro
 		}
 		addr = negotiated
 	}
-	response := &collector{request: d.conversion(addr, &c), limit: d.cfg.MaxBody, done: make(chan struct{})}
+	response := &collector{request: d.conversion(addr, &c), limit: d.cfg.maxBody, done: make(chan struct{})}
 	stream := d.client.Open(response)
 	stream.Write(c.Body)
 	stream.CloseWrite()
@@ -62,7 +62,7 @@ func (d *Discoverer) Convert(ctx context.Context, c Conversion) (Converted, erro
 	switch {
 	case response.tooLarge:
 		stream.Reset()
-		return Converted{}, errcode.New(errcode.META0013, "the response of %s is larger than %d bytes", addr.Authority, d.cfg.MaxBody)
+		return Converted{}, errcode.New(errcode.META0013, "the response of %s is larger than %d bytes", addr.Authority, d.cfg.maxBody)
 	case response.err != nil:
 		return unreachable(response.err)
 	}

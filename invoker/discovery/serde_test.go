@@ -25,7 +25,7 @@ func TestConversions(t *testing.T) {
 		_, _ = io.WriteString(w, r.Method+" "+r.URL.EscapedPath()+" "+r.Header.Get("X-Key")+" "+string(body))
 	}, nil)
 	cfg := quick()
-	cfg.MaxBody = 1000
+	cfg.maxBody = 1000
 	d := newDiscoverer(t, cfg)
 	c := Conversion{
 		Deployment: &metadata.Deployment{URI: s.URL + "/base/", AdditionalHeaders: map[string]string{"X-Key": "k"}},

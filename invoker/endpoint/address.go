@@ -22,14 +22,14 @@ type Address struct {
 	key       string    // connections with the same key are shared
 }
 
-// ErrAddress is wrapped by the errors of ParseAddress.
-var ErrAddress = errors.New("invalid endpoint address")
+// errAddress is wrapped by the errors of ParseAddress.
+var errAddress = errors.New("invalid endpoint address")
 
 // ParseAddress parses the URI of an endpoint.
 func ParseAddress(uri string, http11 bool) (*Address, error) {
 	u, err := url.Parse(uri)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAddress, err)
+		return nil, fmt.Errorf("%w: %w", errAddress, err)
 	}
 	a := &Address{Scheme: strings.ToLower(u.Scheme), Authority: u.Host, HTTP11: http11}
 	port := u.Port()
@@ -39,10 +39,10 @@ func ParseAddress(uri string, http11 bool) (*Address, error) {
 	case "https":
 		port = orElse(port, "443")
 	default:
-		return nil, fmt.Errorf("%w: scheme %q is neither http nor https", ErrAddress, u.Scheme)
+		return nil, fmt.Errorf("%w: scheme %q is neither http nor https", errAddress, u.Scheme)
 	}
 	if u.Hostname() == "" || !httpguts.ValidHostHeader(u.Host) {
-		return nil, fmt.Errorf("%w: %q has no usable host", ErrAddress, uri)
+		return nil, fmt.Errorf("%w: %q has no usable host", errAddress, uri)
 	}
 	a.base = strings.TrimRight(u.EscapedPath(), "/")
 	if u.RawQuery != "" {

@@ -17,14 +17,14 @@ import (
 type Config struct {
 	ConnectTimeout time.Duration
 	IdleTimeout    time.Duration  // until an unused connection is closed
-	DrainTimeout   time.Duration  // for reading the rest of a finished response
+	drainTimeout   time.Duration  // for reading the rest of a finished response
 	PingInterval   time.Duration  // silence before a ping
 	PingTimeout    time.Duration  // how long the peer may take to respond to a ping
 	MaxStreams     int            // per HTTP/2 connection
 	StreamWindow   int            // bytes a peer may send per stream before they are consumed
 	ConnWindow     int            // the same for an HTTP/2 connection; at least that of all streams
 	MaxFrame       int            // bytes of an HTTP/2 frame that a peer may send
-	MaxHeader      int            // bytes of the response headers
+	maxHeader      int            // bytes of the response headers
 	Egress         *egress.Policy // nil: the zero Policy
 	TLS            *tls.Config    // nil: the system's roots
 	Proxy          *url.URL       // http or https; nil: none. Not used for loopback addresses
@@ -39,9 +39,9 @@ type Config struct {
 // DefaultConfig works with all known SDKs.
 func DefaultConfig() Config {
 	return Config{
-		ConnectTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute, DrainTimeout: 5 * time.Second,
+		ConnectTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute, drainTimeout: 5 * time.Second,
 		PingInterval: 40 * time.Second, PingTimeout: 20 * time.Second,
-		MaxStreams: 128, StreamWindow: 256 << 10, ConnWindow: 32 << 20, MaxFrame: 16 << 10, MaxHeader: 64 << 10,
+		MaxStreams: 128, StreamWindow: 256 << 10, ConnWindow: 32 << 20, MaxFrame: 16 << 10, maxHeader: 64 << 10,
 	}
 }
 
@@ -108,7 +108,7 @@ func (c *Client) transport(http2 bool) *http.Transport {
 	protocols.SetUnencryptedHTTP2(http2) // TLS is below the transport, see conn
 	t := &http.Transport{
 		Protocols: &protocols, TLSHandshakeTimeout: c.cfg.ConnectTimeout, IdleConnTimeout: c.cfg.IdleTimeout,
-		MaxIdleConnsPerHost: c.cfg.MaxStreams, DisableCompression: true, MaxResponseHeaderBytes: int64(c.cfg.MaxHeader),
+		MaxIdleConnsPerHost: c.cfg.MaxStreams, DisableCompression: true, MaxResponseHeaderBytes: int64(c.cfg.maxHeader),
 		HTTP2: &http.HTTP2Config{
 			MaxReadFrameSize:              c.cfg.MaxFrame,
 			MaxReceiveBufferPerConnection: c.cfg.connWindow(),
@@ -198,7 +198,7 @@ func (c *Client) end(s *Stream) {
 	c.work.Done()
 }
 
-// drain resets a finished stream if it does not end within DrainTimeout. One timer serves
+// drain resets a finished stream if it does not end within drainTimeout. One timer serves
 // all streams.
 func (c *Client) drain(s *Stream) {
 	c.mu.Lock()
@@ -210,10 +210,10 @@ func (c *Client) drain(s *Stream) {
 		return
 	}
 	if c.sweep == nil {
-		c.sweep = time.AfterFunc(c.cfg.DrainTimeout, c.resetDrained)
+		c.sweep = time.AfterFunc(c.cfg.drainTimeout, c.resetDrained)
 		return
 	}
-	c.sweep.Reset(c.cfg.DrainTimeout)
+	c.sweep.Reset(c.cfg.drainTimeout)
 }
 
 func (c *Client) resetDrained() {
@@ -221,7 +221,7 @@ func (c *Client) resetDrained() {
 	defer c.mu.Unlock()
 	for s := range c.draining {
 		s.mu.Lock()
-		due := time.Since(s.since) >= c.cfg.DrainTimeout
+		due := time.Since(s.since) >= c.cfg.drainTimeout
 		s.mu.Unlock()
 		if due {
 			s.abort()
@@ -229,7 +229,7 @@ func (c *Client) resetDrained() {
 		}
 	}
 	if len(c.draining) > 0 {
-		c.sweep.Reset(c.cfg.DrainTimeout)
+		c.sweep.Reset(c.cfg.drainTimeout)
 	}
 }
 

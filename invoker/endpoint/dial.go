@@ -19,8 +19,8 @@ const (
 	protoHTTP1 = "http/1.1"
 )
 
-// ErrNoHTTP2 means that a peer does not offer HTTP/2 over TLS.
-var ErrNoHTTP2 = errors.New("the endpoint does not speak HTTP/2 over TLS")
+// errNoHTTP2 means that a peer does not offer HTTP/2 over TLS.
+var errNoHTTP2 = errors.New("the endpoint does not speak HTTP/2 over TLS")
 
 // dialer opens connections to addresses that the guard permits, through a proxy if one is
 // configured.
@@ -60,7 +60,7 @@ func (d *dialer) dialTLS(ctx context.Context, a *Address, protocols ...string) (
 	host, _, err := net.SplitHostPort(a.host)
 	if err != nil {
 		raw.Close()
-		return nil, fmt.Errorf("%w: %w", ErrAddress, err)
+		return nil, fmt.Errorf("%w: %w", errAddress, err)
 	}
 	return d.handshake(ctx, raw, host, protocols...)
 }
@@ -92,7 +92,7 @@ func (d *dialer) dialHTTP2(ctx context.Context, a *Address) (net.Conn, error) {
 	}
 	if secure.ConnectionState().NegotiatedProtocol != protoHTTP2 {
 		secure.Close()
-		return nil, ErrNoHTTP2
+		return nil, errNoHTTP2
 	}
 	return secure, nil
 }
@@ -128,11 +128,11 @@ func (d *dialer) proxyOf(ctx context.Context, target *url.URL) (*url.URL, error)
 	}
 	_, port, err := net.SplitHostPort(hostPort(target))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAddress, err)
+		return nil, fmt.Errorf("%w: %w", errAddress, err)
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return nil, fmt.Errorf("%w: port %q", ErrAddress, port)
+		return nil, fmt.Errorf("%w: port %q", errAddress, port)
 	}
 	return proxy, d.cfg.Egress.CheckName(ctx, target.Hostname(), uint16(n))
 }

@@ -219,7 +219,7 @@ func TestAnEndlessResponseIsReset(t *testing.T) {
 		<-r.Context().Done()
 		close(cut)
 	})
-	c := newClient(t, func(cfg *Config) { cfg.DrainTimeout = 20 * time.Millisecond })
+	c := newClient(t, func(cfg *Config) { cfg.drainTimeout = 20 * time.Millisecond })
 	l := listen(a)
 	s := c.Open(l)
 	require.Eventually(t, func() bool { return l.length() == 1 }, time.Minute, time.Millisecond)
@@ -273,7 +273,7 @@ func TestParseAddress(t *testing.T) {
 	require.Equal(t, "Example.com:443", a.host)
 	for _, bad := range []string{"", "ftp://h/", "http:///x", "http://a b/", "::"} {
 		_, err := ParseAddress(bad, false)
-		require.ErrorIs(t, err, ErrAddress, bad)
+		require.ErrorIs(t, err, errAddress, bad)
 	}
 }
 

@@ -69,7 +69,7 @@ func (e *FunctionError) Error() string {
 func ParseFunction(arn string) (*Address, error) {
 	parts := functionARN.FindStringSubmatch(arn)
 	if parts == nil {
-		return nil, fmt.Errorf("%w: %q is not the ARN of a function with its version", ErrAddress, arn)
+		return nil, fmt.Errorf("%w: %q is not the ARN of a function with its version", errAddress, arn)
 	}
 	f := &Function{ARN: arn, Region: parts[1]}
 	return &Address{Scheme: "lambda", Authority: parts[2] + ":" + parts[3], Function: f, key: arn}, nil

@@ -82,7 +82,7 @@ func (d *dialer) connect(conn net.Conn, proxy *url.URL, target string) (net.Conn
 		return nil, err
 	}
 	// What follows the response belongs to the tunnel; the peer may send first.
-	limit := &io.LimitedReader{R: conn, N: int64(d.cfg.MaxHeader)}
+	limit := &io.LimitedReader{R: conn, N: int64(d.cfg.maxHeader)}
 	in := bufio.NewReader(limit)
 	resp, err := http.ReadResponse(in, request)
 	if err != nil {

@@ -139,7 +139,7 @@ func TestVersionChoice(t *testing.T) {
 	}
 	for _, offered := range []Range{{7, 7}, {1, 4}} {
 		_, err := Choose(ours, offered)
-		require.ErrorIs(t, err, ErrNoVersion)
+		require.ErrorIs(t, err, errNoVersion)
 	}
 	v, err := Choose(ServerRange(true), Range{5, 8})
 	require.NoError(t, err)

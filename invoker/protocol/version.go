@@ -37,14 +37,14 @@ func (r Range) String() string {
 	return fmt.Sprintf("%d to %d", r.Min, r.Max)
 }
 
-// ErrNoVersion means that two ranges do not intersect.
-var ErrNoVersion = errors.New("no common service protocol version")
+// errNoVersion means that two ranges do not intersect.
+var errNoVersion = errors.New("no common service protocol version")
 
 // Choose returns the newest version that both sides support.
 func Choose(server, deployment Range) (Version, error) {
 	v := min(server.Max, deployment.Max)
 	if v < max(server.Min, deployment.Min) {
-		return 0, fmt.Errorf("%w: the endpoint supports %s, the server %s", ErrNoVersion, deployment, server)
+		return 0, fmt.Errorf("%w: the endpoint supports %s, the server %s", errNoVersion, deployment, server)
 	}
 	return Version(v), nil
 }

@@ -19,13 +19,13 @@ var (
 	// ErrUnknownCommand is wrapped when a log entry has a command that this server does not
 	// know.
 	ErrUnknownCommand = errors.New("unknown log command")
-	// ErrTooDeep is returned for a future nested deeper than journal.MaxDepth.
-	ErrTooDeep = errors.New("future is nested too deeply")
+	// errTooDeep is returned for a future nested deeper than journal.MaxDepth.
+	errTooDeep = errors.New("future is nested too deeply")
 )
 
 // EncodeCommand encodes one command for Seal at a feature level, which must not be above
 // the level given to Seal. It returns a *feature.Error if the command needs a higher
-// level, ErrTooDeep if it contains too deep a future, and ErrUnknownCommand for a type that
+// level, errTooDeep if it contains too deep a future, and ErrUnknownCommand for a type that
 // is not a log command.
 //
 // A large command is encoded framed: as a log entry with spare capacity for the fields that
@@ -91,7 +91,7 @@ func (w *writer) command(c machine.Command) error {
 	case *machine.Progress:
 		for i := range c.Steps {
 			if f := c.Steps[i].Await; f != nil && tooDeep(f, 1) {
-				return ErrTooDeep
+				return errTooDeep
 			}
 		}
 		n := w.open(fieldCommandProgress, cap(w.b)-len(w.b)-8)

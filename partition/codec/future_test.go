@@ -30,7 +30,7 @@ func suspend(f *journal.Future) *machine.Progress {
 func TestEncodeCommandRejectsTooDeepFutures(t *testing.T) {
 	leaf := journal.Future{Signals: []uint32{1}}
 	_, err := EncodeCommand(feature.Supported(), suspend(nestedFuture(journal.MaxDepth+1, leaf)))
-	require.ErrorIs(t, err, ErrTooDeep)
+	require.ErrorIs(t, err, errTooDeep)
 
 	deepest := suspend(nestedFuture(journal.MaxDepth, leaf))
 	b, err := EncodeCommand(feature.Supported(), deepest)

@@ -47,11 +47,11 @@ func DecodeTarget(b []byte) (*machine.Target, error) {
 	return decodeStandalone(b, "target", readTarget)
 }
 
-// AppendFuture appends the future that an invocation awaits to b. It returns ErrTooDeep if
+// AppendFuture appends the future that an invocation awaits to b. It returns errTooDeep if
 // readers would reject it.
 func AppendFuture(b []byte, f *journal.Future) ([]byte, error) {
 	if tooDeep(f, 1) {
-		return b, ErrTooDeep
+		return b, errTooDeep
 	}
 	w := writer{b: b}
 	w.future(standaloneField, f)

@@ -37,14 +37,14 @@ func (r Range) has(t int64) bool {
 	return (r.From == 0 || t >= r.From) && (r.Before == 0 || t != 0 && t < r.Before)
 }
 
-// Listed reports whether an invocation is listed at all: state updates by operators are
+// isListed reports whether an invocation is listed at all: state updates by operators are
 // stored like invocations.
-func Listed(inv *machine.Invocation) bool { return inv.Target.Type != target.StateUpdate }
+func isListed(inv *machine.Invocation) bool { return inv.Target.Type != target.StateUpdate }
 
 // Match reports whether the filter selects an invocation.
 func (f *Filter) Match(inv *machine.Invocation, live Live) bool {
 	t := &inv.Target
-	return Listed(inv) && among(f.Statuses, StatusOf(inv, live)) && among(f.Results, resultOf(inv)) &&
+	return isListed(inv) && among(f.Statuses, StatusOf(inv, live)) && among(f.Results, resultOf(inv)) &&
 		among(f.Services, t.Service) && among(f.Handlers, t.Handler) && among(f.Keys, t.Key) && among(f.Scopes, t.Scope) &&
 		among(f.LimitKeys, inv.LimitKey) && among(f.Deployments, inv.Pin.Deployment) && among(f.Sources, inv.Source.Kind) &&
 		(len(f.IdempotencyKeys) == 0 || inv.IdempotencyKey != nil && slices.Contains(f.IdempotencyKeys, *inv.IdempotencyKey)) &&

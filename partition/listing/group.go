@@ -135,7 +135,7 @@ type groupTally struct {
 // Add counts an invocation if it has a failure that belongs to a group.
 func (g *Groups) Add(inv *machine.Invocation, live Live) {
 	f := failureOf(inv, live)
-	if f == nil || !Listed(inv) || !grouped(inv) {
+	if f == nil || !isListed(inv) || !grouped(inv) {
 		return
 	}
 	k := groupOf(inv, f)

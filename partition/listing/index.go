@@ -83,7 +83,7 @@ func (x *Index) Delete(id ids.Invocation) {
 
 // Put adds or replaces an invocation. It keeps no reference to inv.
 func (x *Index) Put(inv *machine.Invocation) {
-	if !Listed(inv) {
+	if !isListed(inv) {
 		return
 	}
 	slot, found := x.table.find(&x.columns, &inv.ID)

@@ -162,7 +162,7 @@ func TestIndexAgreesWithRecords(t *testing.T) {
 			if old := m[inv.ID]; old != nil {
 				inv.Target = old.Target // an invocation keeps its target
 			}
-			if m[inv.ID] = inv; !Listed(inv) {
+			if m[inv.ID] = inv; !isListed(inv) {
 				delete(m, inv.ID)
 			}
 			x.Put(inv)

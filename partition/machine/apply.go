@@ -10,8 +10,8 @@ import (
 	"platform/internal/ids"
 )
 
-// ErrUnknownCommand is wrapped when a command is of a type that this version does not know.
-var ErrUnknownCommand = errors.New("unknown command")
+// errUnknownCommand is wrapped when a command is of a type that this version does not know.
+var errUnknownCommand = errors.New("unknown command")
 
 // Machine interprets the commands of one partition. Between calls of Apply it holds no
 // state, only reusable memory. It must not be used concurrently.
@@ -158,7 +158,7 @@ func (m *Machine) dispatch(c Command) (Outcome, error) {
 	case *Digest: // compares the tables themselves; the FSM handles it
 		return Outcome{}, nil
 	}
-	return Outcome{}, fmt.Errorf("apply %T: %w", c, ErrUnknownCommand)
+	return Outcome{}, fmt.Errorf("apply %T: %w", c, errUnknownCommand)
 }
 
 // LostNumbers is how many sequence numbers and attempt numbers are skipped after a recovery:

@@ -96,7 +96,7 @@ func (m *Machine) stillWaiting(all []Sink) ([]Sink, error) {
 	}
 	var left []Sink
 	for _, sink := range all {
-		if m.shards.Of(sink.Caller.PartitionKey()) == m.shards.Self {
+		if m.shards.of(sink.Caller.PartitionKey()) == m.shards.Self {
 			inv, err := m.invocation(sink.Caller)
 			if err != nil {
 				return nil, err

@@ -44,7 +44,7 @@ func (m *Machine) journalCommand(inv *Invocation, s *Step) error {
 	case journal.AttachInvocation, journal.GetInvocationOutput:
 		err = m.attachTo(inv, s.Type, s.Payload)
 	default:
-		err = ErrUnknownCommand
+		err = errUnknownCommand
 	}
 	if err != nil {
 		return fmt.Errorf("%s at entry %d of %s: %w", s.Type, index, inv.ID, err)

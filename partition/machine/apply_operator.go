@@ -46,7 +46,7 @@ const maxKills = 256
 // killCallee kills an invocation whose caller is killed. Once the entry has killed many, a
 // timer does it, which is due immediately.
 func (m *Machine) killCallee(id ids.Invocation) error {
-	if m.level < feature.Level4 || m.shards.Of(id.PartitionKey()) != m.shards.Self {
+	if m.level < feature.Level4 || m.shards.of(id.PartitionKey()) != m.shards.Self {
 		return m.send(id, &Kill{id})
 	}
 	if m.kills++; m.kills <= maxKills {

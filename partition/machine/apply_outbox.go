@@ -39,7 +39,7 @@ func (m *Machine) deliver(c *Deliver) (Outcome, error) {
 // outbox: the message is processed at the end of the command, so that no record changes
 // while it is being modified.
 func (m *Machine) send(to ids.Invocation, msg Message) error {
-	owner := m.shards.Of(to.PartitionKey())
+	owner := m.shards.of(to.PartitionKey())
 	if owner == m.shards.Self {
 		m.local = append(m.local, msg)
 		return nil
@@ -92,7 +92,7 @@ func (m *Machine) receive(msg Message) error {
 	case *update:
 		return m.updateState(msg)
 	}
-	return fmt.Errorf("receive %T: %w", msg, ErrUnknownCommand)
+	return fmt.Errorf("receive %T: %w", msg, errUnknownCommand)
 }
 
 // completeCall appends a result to the journal of the caller. By then the caller may have

@@ -73,7 +73,7 @@ func (m *Machine) step(inv *Invocation, steps []Step, i int) (stored bool, err e
 		}
 		return true, m.start(inv, nil)
 	}
-	return true, fmt.Errorf("step kind %d: %w", s.Kind, ErrUnknownCommand)
+	return true, fmt.Errorf("step kind %d: %w", s.Kind, errUnknownCommand)
 }
 
 // pauseByAttempt pauses after the last attempt that the retry policy allows. A cancel that

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// ErrTransition is wrapped when a status change is not in the lifecycle table. It means
+// errTransition is wrapped when a status change is not in the lifecycle table. It means
 // that the tables are damaged.
-var ErrTransition = errors.New("no such transition")
+var errTransition = errors.New("no such transition")
 
 var statusNames = [...]string{"new", "scheduled", "inboxed", "invoked", "suspended", "paused", "completed"}
 
@@ -34,7 +34,7 @@ var from = [...][]Status{
 // move changes the status of inv and its modification time.
 func (inv *Invocation) move(to Status, now int64) error {
 	if !slices.Contains(from[to], inv.Status) {
-		return fmt.Errorf("invocation %s: %s to %s: %w", inv.ID, inv.Status, to, ErrTransition)
+		return fmt.Errorf("invocation %s: %s to %s: %w", inv.ID, inv.Status, to, errTransition)
 	}
 	if inv.Status == Paused && to != Completed {
 		inv.recordResume(now)

@@ -162,5 +162,5 @@ type NamedPromise struct {
 // Shards is the number of this partition and of all partitions.
 type Shards struct{ Self, Count uint32 }
 
-// Of returns the partition that owns a partition key.
-func (s Shards) Of(partitionKey uint64) uint32 { return PartitionOf(partitionKey, s.Count) }
+// of returns the partition that owns a partition key.
+func (s Shards) of(partitionKey uint64) uint32 { return PartitionOf(partitionKey, s.Count) }

@@ -118,7 +118,7 @@ func (m *Machine) schedulePromiseAnswers(o Object, key string) {
 func (m *Machine) answerPendingPromise(name string) error {
 	o, key, ok := parsePromiseName(name)
 	if !ok {
-		return fmt.Errorf("timer of the promise %q: %w", name, ErrUnknownCommand)
+		return fmt.Errorf("timer of the promise %q: %w", name, errUnknownCommand)
 	}
 	p, err := m.st.Promise(o, key)
 	if err != nil {

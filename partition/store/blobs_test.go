@@ -108,6 +108,6 @@ func TestBytesOfBlobFilesAreCounted(t *testing.T) {
 	txn.PutValue(machine.Object{Service: "S", Key: "k"}, []byte("large"), value)
 	require.NoError(t, txn.Commit(1, 1))
 	flush(t, db)
-	require.Greater(t, db.Stats().FlushedBytes, uint64(64<<10))
+	require.Greater(t, db.stats().FlushedBytes, uint64(64<<10))
 	require.NoError(t, db.Close())
 }

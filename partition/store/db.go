@@ -195,8 +195,8 @@ func (db *DB) all() []*Partition {
 	return slices.Collect(maps.Values(db.partitions))
 }
 
-// Stats are metrics of the database.
-type Stats struct {
+// stats are metrics of the database.
+type stats struct {
 	DiskBytes           uint64
 	MemTableBytes       uint64
 	CacheBytes          int64
@@ -213,10 +213,10 @@ type Stats struct {
 	Tombstones          uint64
 }
 
-// Stats returns the current metrics.
-func (db *DB) Stats() Stats {
+// stats returns the current metrics.
+func (db *DB) stats() stats {
 	m := db.pebble.Metrics()
-	s := Stats{
+	s := stats{
 		DiskBytes:           m.DiskSpaceUsage(),
 		MemTableBytes:       m.MemTable.Size,
 		CacheBytes:          m.BlockCache.Size,

@@ -25,7 +25,7 @@ func TestConcurrentFlushesAreCoalesced(t *testing.T) {
 		require.NoError(t, err)
 		waits = append(waits, wait)
 	}
-	before := db.Stats().Flushes
+	before := db.stats().Flushes
 	db.flusher.running.Unlock()
 
 	var wg sync.WaitGroup
@@ -33,7 +33,7 @@ func TestConcurrentFlushesAreCoalesced(t *testing.T) {
 		wg.Go(func() { require.NoError(t, wait(t.Context())) })
 	}
 	wg.Wait()
-	require.Equal(t, before+1, db.Stats().Flushes)
+	require.Equal(t, before+1, db.stats().Flushes)
 	index, _, err := p.Durable()
 	require.NoError(t, err)
 	require.EqualValues(t, 1, index)

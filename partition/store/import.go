@@ -11,8 +11,8 @@ import (
 	"platform/partition/codec"
 )
 
-// ErrImport is wrapped when the rows of an Import are not a valid partition state.
-var ErrImport = errors.New("imported rows are not a valid partition state")
+// errImport is wrapped when the rows of an Import are not a valid partition state.
+var errImport = errors.New("imported rows are not a valid partition state")
 
 // Import receives the rows of another replica into the inactive generation. They become
 // visible with Commit; after a crash before that they are deleted. A partition has at most
@@ -43,7 +43,7 @@ func (p *Partition) Import() (*Import, error) {
 // Put stores a row emitted by Export.Each; keys must be ascending.
 func (i *Import) Put(key, value []byte) error {
 	if len(key) == 0 || bytes.Compare(i.last, key) >= 0 {
-		return fmt.Errorf("%w: key %x follows %x", ErrImport, key, i.last)
+		return fmt.Errorf("%w: key %x follows %x", errImport, key, i.last)
 	}
 	i.last = append(i.last[:0], key...)
 	i.key = append(i.space.table(i.key[:0], key[0]), key[1:]...)
@@ -80,10 +80,10 @@ func (i *Import) commit(ctx context.Context, index, term uint64) error {
 	}
 	meta, large, err := i.received()
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrImport, err)
+		return fmt.Errorf("%w: %w", errImport, err)
 	}
 	if meta.Index != index || meta.Term != term {
-		return fmt.Errorf("%w: applied index is %d in term %d, expected %d in term %d", ErrImport, meta.Index, meta.Term, index, term)
+		return fmt.Errorf("%w: applied index is %d in term %d, expected %d in term %d", errImport, meta.Index, meta.Term, index, term)
 	}
 	// The header is written after all rows, so any flush that includes it includes them.
 	if err := i.header(i.space.generation); err != nil {

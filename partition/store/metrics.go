@@ -16,7 +16,7 @@ var (
 // Collector returns the metrics of the database.
 func (db *DB) Collector() prometheus.Collector {
 	return metrics.NewCollector(func(out metrics.Values) {
-		s := db.Stats()
+		s := db.stats()
 		out.Gauge(descDiskBytes, float64(s.DiskBytes))
 		out.Gauge(descDebt, float64(s.CompactionDebtBytes))
 		out.Counter(descFlushes, uint64(s.Flushes))

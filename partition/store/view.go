@@ -219,16 +219,6 @@ func (v *View) Lock(o machine.Object) (machine.Lock, error) {
 	return lockOf(key, b)
 }
 
-// Waiting returns the invocation in a slot of an object's lock queue; zero if it is empty.
-func (v *View) Waiting(o machine.Object, seq uint64) (ids.Invocation, error) {
-	key := v.space.waiting(nil, &o, seq)
-	b, err := v.row(key)
-	if err != nil || b == nil {
-		return ids.Invocation{}, err
-	}
-	return waitingID(key, b)
-}
-
 // LastSent returns the sequence number of the last message to another partition.
 func (v *View) LastSent(to uint32) (uint64, error) { return v.counter(tableSent, to) }
 

@@ -28,15 +28,6 @@ func (b *Batch) Rows() int {
 	return b.columns[0].rows
 }
 
-// Bytes returns the size of the values.
-func (b *Batch) Bytes() int {
-	n := 0
-	for i := range b.columns {
-		n += b.columns[i].bytes()
-	}
-	return n
-}
-
 // Null appends no value to a column.
 func (b *Batch) Null(column int) { b.columns[column].null() }
 
@@ -76,14 +67,6 @@ type values struct {
 	data     []byte // numbers, bits or texts
 	ends     []int  // of each text in data, or of each list in elements
 	elements *values
-}
-
-func (v *values) bytes() int {
-	n := len(v.valid) + len(v.data) + 8*len(v.ends)
-	if v.elements != nil {
-		n += v.elements.bytes()
-	}
-	return n
 }
 
 func setBit(bits []byte, i int, set bool) []byte {

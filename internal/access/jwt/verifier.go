@@ -28,8 +28,8 @@ type Config struct {
 	Roles                    map[string]string
 	// Transport sends the requests to the issuer; the default is http.DefaultTransport.
 	Transport http.RoundTripper
-	// Now is the clock; the default is time.Now.
-	Now func() time.Time
+	// now is the clock; the default is time.Now.
+	now func() time.Time
 	// Log gets why keys of the issuer cannot be read; none by default.
 	Log *slog.Logger
 }
@@ -61,8 +61,8 @@ type Verifier struct {
 // New checks a configuration.
 func New(cfg Config) (*Verifier, error) {
 	v := &Verifier{cfg: cfg}
-	if v.cfg.Now == nil {
-		v.cfg.Now = time.Now
+	if v.cfg.now == nil {
+		v.cfg.now = time.Now
 	}
 	if v.cfg.Log == nil {
 		v.cfg.Log = slog.New(slog.DiscardHandler)
@@ -80,7 +80,7 @@ func New(cfg Config) (*Verifier, error) {
 		return nil, err
 	}
 	v.client = &http.Client{
-		Timeout: fetchTimeout, Transport: NewTransport(cfg.Transport, v.cfg.Now, v.cfg.Log),
+		Timeout: fetchTimeout, Transport: NewTransport(cfg.Transport, v.cfg.now, v.cfg.Log),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return v, nil
@@ -117,19 +117,19 @@ func (v *Verifier) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	if v.verifier != nil {
 		return v.verifier, nil
 	}
-	if v.err != nil && v.cfg.Now().Sub(v.failed) < retryInterval {
+	if v.err != nil && v.cfg.now().Sub(v.failed) < retryInterval {
 		return nil, v.err
 	}
-	settings := &oidc.Config{ClientID: v.cfg.Audience, SupportedSigningAlgs: Algorithms, Now: v.cfg.Now}
+	settings := &oidc.Config{ClientID: v.cfg.Audience, SupportedSigningAlgs: Algorithms, Now: v.cfg.now}
 	address, err := v.keysURL(ctx)
 	if err != nil {
-		v.failed, v.err = v.cfg.Now(), fmt.Errorf("read the discovery document of %s: %w", v.cfg.Issuer, err)
+		v.failed, v.err = v.cfg.now(), fmt.Errorf("read the discovery document of %s: %w", v.cfg.Issuer, err)
 		if request := new(url.Error); !errors.As(err, &request) { // those are logged by the transport
 			v.cfg.Log.Warn("discovery document of the identity provider is not valid; its tokens are rejected", "issuer", v.cfg.Issuer, "err", err, "retry_after", retryInterval)
 		}
 		return nil, v.err
 	}
-	v.verifier, v.err = oidc.NewVerifier(v.cfg.Issuer, newKeys(v.client, address, v.cfg.Now), settings), nil
+	v.verifier, v.err = oidc.NewVerifier(v.cfg.Issuer, newKeys(v.client, address, v.cfg.now), settings), nil
 	return v.verifier, nil
 }
 

@@ -79,7 +79,7 @@ func sign(t *testing.T, alg jose.SignatureAlgorithm, key any, kid string, claims
 func (i *issuer) verifier(t *testing.T, change func(*Config)) *Verifier {
 	cfg := Config{
 		Issuer: i.URL, Audience: "platform", RolesClaim: "realm_access.roles", Roles: map[string]string{"ops": "operator, reader", "root": "admin"},
-		Now: func() time.Time { return i.now },
+		now: func() time.Time { return i.now },
 	}
 	if change != nil {
 		change(&cfg)

@@ -52,7 +52,7 @@ func (p *Provider) account(token *oidc.IDToken, client string) (*Account, error)
 	if err := token.Claims(&claims); err != nil {
 		return nil, p.invalid(err)
 	}
-	now := p.cfg.Now()
+	now := p.cfg.now()
 	party, named := claims["azp"]
 	switch {
 	case token.IssuedAt.After(now.Add(maxSkew)):

@@ -36,8 +36,8 @@ type Config struct {
 	Roles                    map[string]string
 	// Transport sends the requests to the provider; the default is http.DefaultTransport.
 	Transport http.RoundTripper
-	// Now is the clock; the default is time.Now.
-	Now func() time.Time
+	// now is the clock; the default is time.Now.
+	now func() time.Time
 	// Log gets why requests to the provider failed; none by default.
 	Log *slog.Logger
 }
@@ -53,8 +53,8 @@ type Provider struct {
 
 // New checks a configuration. It does not connect.
 func New(cfg Config) (*Provider, error) {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	if cfg.now == nil {
+		cfg.now = time.Now
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -82,7 +82,7 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p.client = &http.Client{
 		Timeout:       requestTimeout,
-		Transport:     &transport{reads: jwt.NewTransport(cfg.Transport, cfg.Now, cfg.Log), others: cfg.Transport},
+		Transport:     &transport{reads: jwt.NewTransport(cfg.Transport, cfg.now, cfg.Log), others: cfg.Transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	p.found.provider = p

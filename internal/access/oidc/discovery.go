@@ -51,7 +51,7 @@ type discovered struct {
 func (d *discovery) get(ctx context.Context) (*discovered, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := d.provider.cfg.Now()
+	now := d.provider.cfg.now()
 	if d.last != nil && now.Sub(d.read) < discoveryAge {
 		return d.last, nil
 	}
@@ -111,7 +111,7 @@ func (p *Provider) verify(ctx context.Context, found *discovered, client, text s
 	keys := &reportingKeys{KeySet: found.keys}
 	settings := &oidc.Config{
 		ClientID: client, SupportedSigningAlgs: jwt.Algorithms,
-		Now: func() time.Time { return p.cfg.Now().Add(-maxSkew) },
+		Now: func() time.Time { return p.cfg.now().Add(-maxSkew) },
 	}
 	token, err := oidc.NewVerifier(p.cfg.Issuer, keys, settings).Verify(ctx, text)
 	if request := new(url.Error); errors.As(keys.err, &request) { // says nothing about the token

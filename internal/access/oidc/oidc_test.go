@@ -125,7 +125,7 @@ func sign(t *testing.T, alg jose.SignatureAlgorithm, key any, claims map[string]
 func (i *issuer) config() Config {
 	return Config{
 		Issuer: i.URL, ClientID: "ui", CLIClientID: "cli", ExternalURL: "https://platform.example.com", RolesClaim: "groups",
-		Roles: map[string]string{"ops": "operator, reader", "a@example.com": "admin"}, Now: func() time.Time { return i.now },
+		Roles: map[string]string{"ops": "operator, reader", "a@example.com": "admin"}, now: func() time.Time { return i.now },
 	}
 }
 

@@ -53,8 +53,8 @@ func NewIssuer(cfg IssuerConfig) *Issuer {
 	return &Issuer{cfg: cfg, renewals: map[string]*rate.Limiter{}}
 }
 
-// ErrUnable means that this node cannot issue certificates; another one may.
-var ErrUnable = errors.New("this node cannot issue certificates")
+// errUnable means that this node cannot issue certificates; another one may.
+var errUnable = errors.New("this node cannot issue certificates")
 
 // awaitsNodes reports whether there are join tokens that can be used.
 func (i *Issuer) awaitsNodes(now time.Time) bool {
@@ -70,12 +70,12 @@ func (i *Issuer) awaitsNodes(now time.Time) bool {
 	return false
 }
 
-// enroll uses up a join token and returns a certificate. The error is ErrUnable or one of the
+// enroll uses up a join token and returns a certificate. The error is errUnable or one of the
 // metadata, which is safe to retry, or a refusal.
 func (i *Issuer) enroll(ctx context.Context, from net.Addr, token string, secret []byte, node string, request []byte) ([]byte, error) {
 	registry := i.cfg.Registry()
 	if registry == nil {
-		return nil, ErrUnable
+		return nil, errUnable
 	}
 	hash := sha256.Sum256(secret)
 	r, err := certs.ParseSigningRequest(request, i.cfg.Cluster, node)
@@ -96,7 +96,7 @@ func (i *Issuer) enroll(ctx context.Context, from net.Addr, token string, secret
 	case errors.Is(err, metadata.ErrJoinTokenRefused):
 		return nil, &refusedError{err}
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrUnable, err)
+		return nil, fmt.Errorf("%w: %w", errUnable, err)
 	}
 	return authority.Sign(r, i.cfg.Validity)
 }
@@ -105,7 +105,7 @@ func (i *Issuer) enroll(ctx context.Context, from net.Addr, token string, secret
 func (i *Issuer) Renew(ctx context.Context, from net.Addr, node string, request []byte) ([]byte, error) {
 	registry := i.cfg.Registry()
 	if registry == nil {
-		return nil, ErrUnable
+		return nil, errUnable
 	}
 	r, err := certs.ParseSigningRequest(request, i.cfg.Cluster, node)
 	if err != nil {
@@ -120,7 +120,7 @@ func (i *Issuer) Renew(ctx context.Context, from net.Addr, node string, request 
 	}
 	// Without a record there is no certificate.
 	if err := registry.RecordAction(ctx, i.action("RenewCertificate", from, "", node)); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnable, err)
+		return nil, fmt.Errorf("%w: %w", errUnable, err)
 	}
 	return authority.Sign(r, i.cfg.Validity)
 }
@@ -148,15 +148,15 @@ func (i *Issuer) mayRenew(registry Registry, node string) error {
 	return nil
 }
 
-// authority returns the authority of the cluster; the error is ErrUnable.
+// authority returns the authority of the cluster; the error is errUnable.
 func (i *Issuer) authority(registry Registry) (*certs.Authority, error) {
 	certificate, key, err := registry.AuthorityKey()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnable, err)
+		return nil, fmt.Errorf("%w: %w", errUnable, err)
 	}
 	authority, err := certs.AuthorityOf(certificate, []byte(key))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnable, err)
+		return nil, fmt.Errorf("%w: %w", errUnable, err)
 	}
 	return authority, nil
 }

@@ -49,7 +49,7 @@ func (r *Renewer) Run(ctx context.Context) error {
 		now := time.Now()
 		due := r.due(spread)
 		if rotation != nil {
-			rotation.Check(ctx, now)
+			rotation.check(ctx, now)
 			if rotation.pending() { // other members may not trust the next certificate yet
 				due = due.Add(r.Current.Expires().Sub(due) / 2)
 			}

@@ -68,8 +68,8 @@ func (r *Rotation) authority() (*certs.Authority, error) {
 	return certs.AuthorityOf(certificate, []byte(key))
 }
 
-// Check does what is due.
-func (r *Rotation) Check(ctx context.Context, now time.Time) {
+// check does what is due.
+func (r *Rotation) check(ctx context.Context, now time.Time) {
 	pair := r.Current.Current()
 	stored, known := r.Registry.Authority()
 	if !known || len(pair.Authorities) == 1 && bytes.Equal(pair.Authorities[0].Raw, stored.Certificate) || now.Before(r.nextCheck) {

@@ -56,7 +56,7 @@ func TestAuthorityIsReplacedInSteps(t *testing.T) {
 	require.NoError(t, err)
 	now := time.Now()
 	check := func() {
-		r.Check(t.Context(), now)
+		r.check(t.Context(), now)
 		now = now.Add(rotationInterval)
 	}
 	require.True(t, r.pending())
@@ -92,7 +92,7 @@ func TestTheAuthorityIsReplacedOnlyWithAllMembers(t *testing.T) {
 		r.Log = slog.New(slog.NewTextHandler(&logged, nil))
 		before := dir.read(t, pairFile)
 		for i := range 10 {
-			r.Check(t.Context(), time.Now().Add(time.Duration(i)*rotationInterval))
+			r.check(t.Context(), time.Now().Add(time.Duration(i)*rotationInterval))
 		}
 		require.Zero(t, *renewed, name)
 		require.Equal(t, before, dir.read(t, pairFile), name)

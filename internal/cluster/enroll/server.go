@@ -139,12 +139,12 @@ func (s *Server) answer(ctx context.Context, from net.Addr, req *nodepb.EnrollRe
 		if _, refused := errors.AsType[*refusedError](err); refused {
 			return &nodepb.EnrollResponse{Error: textRefused, Refused: true}
 		}
-		return &nodepb.EnrollResponse{Error: ErrUnable.Error() + "; its log has the reason"}
+		return &nodepb.EnrollResponse{Error: errUnable.Error() + "; its log has the reason"}
 	}
 	packets, err := s.security.PacketKeys()
 	if err != nil {
 		s.event(from, "node did not get a certificate", req.Name, err)
-		return &nodepb.EnrollResponse{Error: ErrUnable.Error() + "; its log has the reason"}
+		return &nodepb.EnrollResponse{Error: errUnable.Error() + "; its log has the reason"}
 	}
 	s.log.Info("certificate issued to a new node", "node", req.Name, "token", req.Token, "address", hostOf(from))
 	return &nodepb.EnrollResponse{Certificate: certificate, Authorities: s.security.Store().Current().AuthoritiesPEM(), PacketKeys: packets}

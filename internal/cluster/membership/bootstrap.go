@@ -76,11 +76,11 @@ func Candidate(view []Member, expect int) (Member, bool) {
 func votesNeeded(nodes, expect int) int { return max(expect, nodes/2+1) }
 
 func fresh(view []Member) []Member {
-	return alive(view, func(m Member) bool { return m.Fresh() })
+	return alive(view, func(m Member) bool { return m.fresh() })
 }
 
 func provisioned(view []Member) []Member {
-	return alive(view, func(m Member) bool { return !m.Fresh() })
+	return alive(view, func(m Member) bool { return !m.fresh() })
 }
 
 func alive(view []Member, keep func(Member) bool) []Member {
@@ -95,12 +95,12 @@ func alive(view []Member, keep func(Member) bool) []Member {
 
 // Reasons to reject a vote request.
 var (
-	// ErrProvisioned is returned when a cluster already exists.
-	ErrProvisioned = errors.New("cluster is already provisioned")
-	// ErrNotCandidate is returned when the voter sees a different candidate, or none yet.
-	ErrNotCandidate = errors.New("not the candidate")
-	// ErrVoted is returned when the voter has already voted for another node.
-	ErrVoted = errors.New("already voted")
+	// errProvisioned is returned when a cluster already exists.
+	errProvisioned = errors.New("cluster is already provisioned")
+	// errNotCandidate is returned when the voter sees a different candidate, or none yet.
+	errNotCandidate = errors.New("not the candidate")
+	// errVoted is returned when the voter has already voted for another node.
+	errVoted = errors.New("already voted")
 )
 
 // Ballot is the single vote of a fresh node. The zero value has not voted. The vote is
@@ -123,16 +123,16 @@ func (b *Ballot) Vote(view []Member, expect int, name, incarnation string) error
 	candidate, ok := Candidate(view, expect)
 	switch {
 	case len(provisioned(view)) > 0:
-		return ErrProvisioned
+		return errProvisioned
 	case !ok:
-		return fmt.Errorf("%w: %d of %d expected nodes are present", ErrNotCandidate, len(fresh(view)), expect)
+		return fmt.Errorf("%w: %d of %d expected nodes are present", errNotCandidate, len(fresh(view)), expect)
 	case candidate.Name != name || candidate.Incarnation != incarnation:
-		return fmt.Errorf("%w: the candidate is %q, incarnation %s", ErrNotCandidate, candidate.Name, candidate.Incarnation)
+		return fmt.Errorf("%w: the candidate is %q, incarnation %s", errNotCandidate, candidate.Name, candidate.Incarnation)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.name != "" && b.name != name {
-		return fmt.Errorf("%w for %q, incarnation %s", ErrVoted, b.name, b.incarnation)
+		return fmt.Errorf("%w for %q, incarnation %s", errVoted, b.name, b.incarnation)
 	}
 	b.name, b.incarnation = name, incarnation
 	return nil

@@ -71,22 +71,22 @@ func TestDecide(t *testing.T) {
 func TestANodeVotesOnce(t *testing.T) {
 	var b Ballot
 	all := view("c", "a", "b", "c")
-	require.ErrorIs(t, b.Vote(all, 3, "b", "1"), ErrNotCandidate)
-	require.ErrorIs(t, b.Vote(all, 3, "a", "2"), ErrNotCandidate)
-	require.ErrorIs(t, b.Vote(all, 4, "a", "1"), ErrNotCandidate)
-	require.ErrorIs(t, b.Vote(view("c", "a", "b", "c*"), 2, "a", "1"), ErrProvisioned)
+	require.ErrorIs(t, b.Vote(all, 3, "b", "1"), errNotCandidate)
+	require.ErrorIs(t, b.Vote(all, 3, "a", "2"), errNotCandidate)
+	require.ErrorIs(t, b.Vote(all, 4, "a", "1"), errNotCandidate)
+	require.ErrorIs(t, b.Vote(view("c", "a", "b", "c*"), 2, "a", "1"), errProvisioned)
 
 	require.NoError(t, b.Vote(all, 3, "a", "1"))
 	require.NoError(t, b.Vote(all, 3, "a", "1"))
 	// The candidate dies: it may have provisioned.
-	require.ErrorIs(t, b.Vote(view("c", "a!", "b", "c", "d"), 3, "b", "1"), ErrVoted)
+	require.ErrorIs(t, b.Vote(view("c", "a!", "b", "c", "d"), 3, "b", "1"), errVoted)
 	// It returns with a wiped data directory.
 	require.NoError(t, b.Vote(view("c", "a~", "b", "c"), 3, "a", "2"))
 	// A better candidate appears; the vote is free only once the old one withdraws.
 	before := view("c", "A", "a~", "b", "c")
-	require.ErrorIs(t, b.Vote(before, 3, "A", "1"), ErrVoted)
+	require.ErrorIs(t, b.Vote(before, 3, "A", "1"), errVoted)
 	b.Withdraw("a", "1")
-	require.ErrorIs(t, b.Vote(before, 3, "A", "1"), ErrVoted)
+	require.ErrorIs(t, b.Vote(before, 3, "A", "1"), errVoted)
 	b.Withdraw("a", "2")
 	require.NoError(t, b.Vote(before, 3, "A", "1"))
 }
@@ -183,7 +183,7 @@ func TestNodesStartedTogetherElectOneCandidate(t *testing.T) {
 	ballots := make([]Ballot, len(plan.Nodes))
 	for i, voter := range plan.Nodes {
 		n := nodes[voter.Name]
-		require.Equal(t, n.Self().Name == "a", Decide(n.Nodes(), 3, true).Step == Collect)
+		require.Equal(t, n.selfMember().Name == "a", Decide(n.Nodes(), 3, true).Step == Collect)
 		require.NoError(t, ballots[i].Vote(n.Nodes(), 3, "a", "1"))
 	}
 	require.NoError(t, nodes["a"].UpdateMeta(func(m *Meta) { m.ClusterID = "id" }))

@@ -103,6 +103,6 @@ func TestNodesCompareTheirClocks(t *testing.T) {
 		require.NoError(t, ctx.Err())
 		before := time.Now()
 		now := n.Now()
-		require.WithinRange(t, now, before.Add(-2*clockNoise), time.Now().Add(2*clockNoise), n.Self().Name)
+		require.WithinRange(t, now, before.Add(-2*clockNoise), time.Now().Add(2*clockNoise), n.selfMember().Name)
 	}
 }

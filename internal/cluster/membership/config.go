@@ -40,20 +40,20 @@ type Config struct {
 	// Key encrypts and authenticates the gossip: 32 bytes, identical on all nodes; empty
 	// disables encryption.
 	Key []byte
-	// Profile is DefaultProfile when zero.
-	Profile Profile
+	// profile is defaultProfile when zero.
+	profile profile
 	// Security authenticates other nodes; nil: no authentication.
 	Security *nodetls.Security
 	// Removed returns the nodes that were removed from the cluster, which are refused; nil: none.
 	Removed func() []Removed
 	// Former reports whether a node was removed, or replaced by another one with its name; nil: none was.
 	Former func(name, incarnation string) bool
-	// Dial opens connections for streams; nil uses TCP.
-	Dial func(ctx context.Context, address string) (net.Conn, error)
-	// Resolve returns the addresses of a host name; nil uses the system resolver.
-	Resolve func(ctx context.Context, host string) ([]string, error)
+	// dial opens connections for streams; nil uses TCP.
+	dial func(ctx context.Context, address string) (net.Conn, error)
+	// resolve returns the addresses of a host name; nil uses the system resolver.
+	resolve func(ctx context.Context, host string) ([]string, error)
 
-	// OnFailed is called at most once, with ErrNameTaken, when this node must stop because
+	// OnFailed is called at most once, with errNameTaken, when this node must stop because
 	// another node owns its name. It must not call Close.
 	OnFailed func(error)
 	// Logger is slog.Default() when nil.
@@ -66,42 +66,42 @@ type Config struct {
 // directory is a different one.
 type Removed struct{ Name, Incarnation string }
 
-// Profile holds the intervals and timeouts of the gossip.
-type Profile struct {
-	// ProbeInterval is the interval between probes of one other node. ProbeTimeout is the
+// profile holds the intervals and timeouts of the gossip.
+type profile struct {
+	// probeInterval is the interval between probes of one other node. probeTimeout is the
 	// time to wait for a UDP acknowledgement before probing over TCP and through other
 	// nodes.
-	ProbeInterval, ProbeTimeout time.Duration
-	// SuspicionMult is the number of probe intervals for which a suspected node can refute
+	probeInterval, probeTimeout time.Duration
+	// suspicionMult is the number of probe intervals for which a suspected node can refute
 	// the suspicion before it is declared dead; up to three times as many if no other node
 	// confirms the suspicion.
-	SuspicionMult int
-	// GossipInterval is the interval between gossip messages.
-	GossipInterval time.Duration
-	// SyncInterval is the interval between full state exchanges with one other node.
-	SyncInterval time.Duration
-	// StreamTimeout bounds one stream exchange.
-	StreamTimeout time.Duration
-	// JoinBackoff and JoinBackoffMax bound the backoff between join attempts while no
-	// other node is alive; RejoinInterval is the interval between attempts to reach
+	suspicionMult int
+	// gossipInterval is the interval between gossip messages.
+	gossipInterval time.Duration
+	// syncInterval is the interval between full state exchanges with one other node.
+	syncInterval time.Duration
+	// streamTimeout bounds one stream exchange.
+	streamTimeout time.Duration
+	// joinBackoff and joinBackoffMax bound the backoff between join attempts while no
+	// other node is alive; rejoinInterval is the interval between attempts to reach
 	// missing nodes after that.
-	JoinBackoff, JoinBackoffMax, RejoinInterval time.Duration
-	// NameGrace is how long other nodes must report a conflicting node with this node's
+	joinBackoff, joinBackoffMax, rejoinInterval time.Duration
+	// nameGrace is how long other nodes must report a conflicting node with this node's
 	// name before this node yields to it even though it cannot reach it.
-	NameGrace time.Duration
+	nameGrace time.Duration
 }
 
-// DefaultProfile detects a crash within one to two seconds.
-func DefaultProfile() Profile {
-	return Profile{
-		ProbeInterval: 300 * time.Millisecond, ProbeTimeout: 150 * time.Millisecond,
-		SuspicionMult:  3,
-		GossipInterval: 100 * time.Millisecond,
-		SyncInterval:   5 * time.Second,
-		StreamTimeout:  3 * time.Second,
-		JoinBackoff:    100 * time.Millisecond, JoinBackoffMax: 2 * time.Second,
-		RejoinInterval: 10 * time.Second,
-		NameGrace:      15 * time.Second,
+// defaultProfile detects a crash within one to two seconds.
+func defaultProfile() profile {
+	return profile{
+		probeInterval: 300 * time.Millisecond, probeTimeout: 150 * time.Millisecond,
+		suspicionMult:  3,
+		gossipInterval: 100 * time.Millisecond,
+		syncInterval:   5 * time.Second,
+		streamTimeout:  3 * time.Second,
+		joinBackoff:    100 * time.Millisecond, joinBackoffMax: 2 * time.Second,
+		rejoinInterval: 10 * time.Second,
+		nameGrace:      15 * time.Second,
 	}
 }
 
@@ -126,8 +126,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Streams == nil || c.Packets == nil {
 		return c, errors.New("membership: a stream listener and a packet socket are required")
 	}
-	if c.Profile == (Profile{}) {
-		c.Profile = DefaultProfile()
+	if c.profile == (profile{}) {
+		c.profile = defaultProfile()
 	}
 	if c.Known == nil {
 		c.Known = func() []string { return nil }
@@ -138,14 +138,14 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Former == nil {
 		c.Former = func(string, string) bool { return false }
 	}
-	if c.Dial == nil {
-		c.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+	if c.dial == nil {
+		c.dial = func(ctx context.Context, address string) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "tcp", address)
 		}
 	}
-	if c.Resolve == nil {
-		c.Resolve = net.DefaultResolver.LookupHost
+	if c.resolve == nil {
+		c.resolve = net.DefaultResolver.LookupHost
 	}
 	if c.OnFailed == nil {
 		c.OnFailed = func(error) {}

@@ -10,9 +10,9 @@ import (
 	"platform/internal/nodetls"
 )
 
-// ErrNameTaken is the error for a node name that another live node uses. It is returned
+// errNameTaken is the error for a node name that another live node uses. It is returned
 // as a *NameTakenError.
-var ErrNameTaken = errors.New("node name is taken")
+var errNameTaken = errors.New("node name is taken")
 
 // NameTakenError identifies the node that owns this node's name.
 type NameTakenError struct {
@@ -25,8 +25,8 @@ func (e *NameTakenError) Error() string {
 		e.Other.Name, e.Other.Address, e.Other.Incarnation)
 }
 
-// Unwrap returns ErrNameTaken.
-func (e *NameTakenError) Unwrap() error { return ErrNameTaken }
+// Unwrap returns errNameTaken.
+func (e *NameTakenError) Unwrap() error { return errNameTaken }
 
 const (
 	// conflictWindow is how long after its last sighting a conflicting node still counts
@@ -96,7 +96,7 @@ func (m *Members) resolveConflicts(ctx context.Context) {
 		select {
 		case other := <-m.conflicts.sightings:
 			makeRoom(claims)
-			c := claims[other.identity()].extend(time.Now(), 2*m.cfg.Profile.SyncInterval)
+			c := claims[other.identity()].extend(time.Now(), 2*m.cfg.profile.syncInterval)
 			claims[other.identity()] = c
 			if m.mustYield(other, c.last.Sub(c.first)) {
 				m.log.Error("node name is taken", "node", other.Name, "address", other.Address, "incarnation", other.Incarnation)
@@ -141,23 +141,23 @@ func (c claim) extend(now time.Time, maxGap time.Duration) claim {
 
 // mustYield reports whether this node must give up its name to other, which the cluster
 // has considered alive for the given duration. That information may be stale, so other must
-// answer a dial; only after NameGrace does this node yield to a node it cannot reach. A
+// answer a dial; only after nameGrace does this node yield to a node it cannot reach. A
 // former address of this node itself (same incarnation) counts only if it answers.
 //
 // Any node can spread a claim to a name. Where nodes have certificates, the other one must therefore
 // answer with that of the name.
 func (m *Members) mustYield(other Member, claimed time.Duration) bool {
 	to := endpoint{address: other.Address, target: other.identity()}
-	self := m.Self()
+	self := m.selfMember()
 	if self.outranks(other) {
 		// The other node may not know this one yet. It yields once it does.
 		if err := m.exchangeState(to); err == nil {
-			m.conflicts.warn(other, ErrNameTaken)
+			m.conflicts.warn(other, errNameTaken)
 		}
 		return false
 	}
 	required := m.cfg.Security.Mode() == nodetls.Require
-	conn, err := m.transport.open(to, m.cfg.Profile.StreamTimeout)
+	conn, err := m.transport.open(to, m.cfg.profile.streamTimeout)
 	if err == nil {
 		node := nodetls.NodeOf(conn)
 		_ = conn.Close()
@@ -168,5 +168,5 @@ func (m *Members) mustYield(other Member, claimed time.Duration) bool {
 		return false
 	}
 	m.log.Debug("node with the same name is unreachable", "address", other.Address, "err", err)
-	return !required && other.Incarnation != self.Incarnation && claimed > m.cfg.Profile.NameGrace
+	return !required && other.Incarnation != self.Incarnation && claimed > m.cfg.profile.nameGrace
 }

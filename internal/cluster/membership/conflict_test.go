@@ -21,11 +21,11 @@ func requireYields(t *testing.T, n, other *testNode) {
 	t.Helper()
 	select {
 	case err := <-n.failed:
-		require.ErrorIs(t, err, ErrNameTaken)
+		require.ErrorIs(t, err, errNameTaken)
 		require.ErrorContains(t, err, other.address)
 		var taken *NameTakenError
 		require.ErrorAs(t, err, &taken)
-		require.Equal(t, other.Self().Incarnation, taken.Other.Incarnation)
+		require.Equal(t, other.selfMember().Incarnation, taken.Other.Incarnation)
 	case <-time.After(20 * time.Second):
 		require.Fail(t, "node did not yield its name")
 	}
@@ -50,7 +50,7 @@ func TestSecondNodeWithSameNameYields(t *testing.T) {
 
 func TestLaterOfTwoFreshNodesWithSameNameYields(t *testing.T) {
 	first := start(t, "a", incarnation("1", nil))
-	require.Eventually(t, func() bool { return time.Now().UnixMilli() > first.Self().Started.UnixMilli() }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return time.Now().UnixMilli() > first.selfMember().Started.UnixMilli() }, time.Minute, time.Millisecond)
 	second := start(t, "a", incarnation("2", seeds(first)))
 	requireYields(t, second, first)
 	require.Empty(t, first.failed)
@@ -63,7 +63,7 @@ func TestCopyOfDataDirectoryYields(t *testing.T) {
 	b := start(t, "b", seeds(a))
 	b.sees("a", "b")
 	a.sees("a", "b")
-	require.Eventually(t, func() bool { return time.Now().UnixMilli() > b.Self().Started.UnixMilli() }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return time.Now().UnixMilli() > b.selfMember().Started.UnixMilli() }, time.Minute, time.Millisecond)
 	cloned := start(t, "b", seeds(a))
 	requireYields(t, cloned, b)
 	require.Empty(t, b.failed)
@@ -104,11 +104,11 @@ func TestWipedNodeReclaimsItsName(t *testing.T) {
 
 func TestYieldToUnreachableNodeAfterGracePeriod(t *testing.T) {
 	m := start(t, "a", nil)
-	grace := m.cfg.Profile.NameGrace
+	grace := m.cfg.profile.nameGrace
 	unreachable := Member{Name: "a", Incarnation: "0", Address: "127.0.0.1:1", Meta: Meta{ClusterID: "id"}}
 	require.False(t, m.mustYield(unreachable, grace))
 	require.True(t, m.mustYield(unreachable, grace+1))
-	before := m.Self() // at a former address
+	before := m.selfMember() // at a former address
 	before.Address, before.Started = "127.0.0.1:1", before.Started.Add(-time.Hour)
 	require.False(t, m.mustYield(before, grace+1))
 }

@@ -58,7 +58,7 @@ func (d *delegate) NotifyConflict(existing, other *memberlist.Node) {
 		d.m.conflicts.add(member)
 		return
 	}
-	d.m.conflicts.warn(member, ErrNameTaken)
+	d.m.conflicts.warn(member, errNameTaken)
 }
 
 // NotifyJoin is called when a node becomes alive.

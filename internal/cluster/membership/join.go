@@ -13,23 +13,23 @@ import (
 )
 
 // runJoin joins other nodes until ctx ends: with a short backoff while this node is
-// alone, and every RejoinInterval afterwards, so that a network partition heals.
+// alone, and every rejoinInterval afterwards, so that a network partition heals.
 func (m *Members) runJoin(ctx context.Context) {
-	p := m.cfg.Profile
+	p := m.cfg.profile
 	logged := make(map[string]string)
-	for backoff := p.JoinBackoff; ; {
+	for backoff := p.joinBackoff; ; {
 		for _, gone := range m.table.prune(retention) {
 			m.transport.removeEndpoint(gone.identity())
 		}
 		m.joinAll(ctx, logged)
-		wait := p.RejoinInterval
+		wait := p.rejoinInterval
 		switch {
 		case m.conflicts.active():
-			wait, backoff = p.JoinBackoff, p.JoinBackoff
+			wait, backoff = p.joinBackoff, p.joinBackoff
 		case m.alone():
-			wait, backoff = backoff, min(2*backoff, p.JoinBackoffMax)
+			wait, backoff = backoff, min(2*backoff, p.joinBackoffMax)
 		default:
-			backoff = p.JoinBackoff
+			backoff = p.joinBackoff
 		}
 		select {
 		case <-time.After(wait + rand.N(wait/4+1)):

@@ -100,7 +100,7 @@ func (n *testNode) eventually(what string, condition func() bool) {
 		select {
 		case <-changes:
 		case <-deadline:
-			require.Fail(n.tb, "condition not met", "%s; node %s sees %+v", what, n.Self().Name, n.Nodes())
+			require.Fail(n.tb, "condition not met", "%s; node %s sees %+v", what, n.selfMember().Name, n.Nodes())
 		}
 	}
 }

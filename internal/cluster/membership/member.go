@@ -45,8 +45,8 @@ type Meta struct {
 	Draining bool
 }
 
-// Fresh reports whether the node does not belong to a cluster yet.
-func (m Meta) Fresh() bool { return m.ClusterID == "" }
+// fresh reports whether the node does not belong to a cluster yet.
+func (m Meta) fresh() bool { return m.ClusterID == "" }
 
 // Member is this node's view of one node.
 type Member struct {
@@ -72,8 +72,8 @@ func byName(a, b Member) int { return strings.Compare(a.Name, b.Name) }
 // outranks reports whether m keeps a name that both nodes use: a node that belongs to a
 // cluster wins, then the one that started earlier. Both nodes compute the same result.
 func (m Member) outranks(other Member) bool {
-	if m.Fresh() != other.Fresh() {
-		return other.Fresh()
+	if m.fresh() != other.fresh() {
+		return other.fresh()
 	}
 	if !m.Started.Equal(other.Started) {
 		return m.Started.Before(other.Started)

@@ -83,7 +83,7 @@ func open(cfg Config) (*Members, error) {
 		return nil, err
 	}
 	m := &Members{
-		cfg: cfg, log: cfg.Logger, transport: newTransport(cfg), table: newTable(cfg.Profile),
+		cfg: cfg, log: cfg.Logger, transport: newTransport(cfg), table: newTable(cfg.profile),
 		conflicts: newConflicts(), clocks: newClocks(cfg.wall, cfg.Logger),
 	}
 	m.self.Store(self)
@@ -95,7 +95,7 @@ func open(cfg Config) (*Members, error) {
 }
 
 func (m *Members) gossipConfig() *memberlist.Config {
-	p := m.cfg.Profile
+	p := m.cfg.profile
 	c := memberlist.DefaultLANConfig()
 	c.Name = m.cfg.Name
 	c.Label = m.cfg.ClusterName
@@ -105,11 +105,11 @@ func (m *Members) gossipConfig() *memberlist.Config {
 	}
 	c.Transport = m.transport
 	c.BindPort, c.AdvertisePort = identityPort, identityPort
-	c.TCPTimeout = p.StreamTimeout
-	c.ProbeInterval, c.ProbeTimeout = p.ProbeInterval, p.ProbeTimeout
-	c.SuspicionMult, c.SuspicionMaxTimeoutMult = p.SuspicionMult, 3
+	c.TCPTimeout = p.streamTimeout
+	c.ProbeInterval, c.ProbeTimeout = p.probeInterval, p.probeTimeout
+	c.SuspicionMult, c.SuspicionMaxTimeoutMult = p.suspicionMult, 3
 	c.AwarenessMaxMultiplier = 1 // see "No health awareness" in DESIGN.md
-	c.GossipInterval, c.PushPullInterval = p.GossipInterval, p.SyncInterval
+	c.GossipInterval, c.PushPullInterval = p.gossipInterval, p.syncInterval
 	c.EnableCompression = false
 	c.UDPBufferSize -= sealedHeaderBytes + sealedOverhead
 	c.SecretKey = m.cfg.Key
@@ -134,8 +134,8 @@ func (m *Members) Nodes() []Member {
 	return nodes
 }
 
-// Self returns this node.
-func (m *Members) Self() Member { return m.self.Load().Member }
+// selfMember returns this node.
+func (m *Members) selfMember() Member { return m.self.Load().Member }
 
 // State returns the state of one node. It is Unknown for an incarnation that another one
 // has replaced.
@@ -205,7 +205,7 @@ func (m *Members) leave(ctx context.Context) error {
 	notified := m.broadcast(direct, encodeLeave(m.self.Load()))
 	timeout := leaveTimeout
 	if notified {
-		timeout = 2 * m.cfg.Profile.GossipInterval
+		timeout = 2 * m.cfg.profile.gossipInterval
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = max(min(timeout, time.Until(deadline)), time.Nanosecond)

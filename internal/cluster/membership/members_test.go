@@ -107,8 +107,8 @@ func TestMetaIsPropagated(t *testing.T) {
 		require.Equal(t, Meta{ClusterID: "id", NodeID: 7, Draining: true}, n.member("c").Meta)
 	}
 	err := c.UpdateMeta(func(m *Meta) { m.Version = string(make([]byte, 600)) })
-	require.ErrorIs(t, err, ErrMetaTooLarge)
-	require.Equal(t, uint32(7), c.Self().NodeID)
+	require.ErrorIs(t, err, errMetaTooLarge)
+	require.Equal(t, uint32(7), c.selfMember().NodeID)
 }
 
 func TestNodesOfOtherClustersAreRejected(t *testing.T) {
@@ -125,7 +125,7 @@ func TestNodesOfOtherClustersAreRejected(t *testing.T) {
 	require.True(t, b.alone())
 	require.True(t, a.alone())
 	// No packets are sent to the other cluster either.
-	_, err := b.transport.endpoint(a.Self().identity().String())
+	_, err := b.transport.endpoint(a.selfMember().identity().String())
 	require.ErrorIs(t, err, errNoAddress)
 }
 
@@ -176,7 +176,7 @@ func TestSeedsAreResolvedAtEachAttempt(t *testing.T) {
 	var lookups atomic.Int32
 	b := start(t, "b", func(c *Config) {
 		c.Seeds = []string{"node-a:" + port}
-		c.Resolve = func(context.Context, string) ([]string, error) {
+		c.resolve = func(context.Context, string) ([]string, error) {
 			switch lookups.Add(1) {
 			case 1:
 				return nil, errors.New("no such host")
@@ -214,23 +214,23 @@ func TestNodeReturnsWithNewIPBehindSameName(t *testing.T) {
 			host, _, _ := net.SplitHostPort(address)
 			c.Address = net.JoinHostPort("host-"+name, port)
 			names.Store("host-"+name, host)
-			c.Resolve, c.Dial = resolve, dial
+			c.resolve, c.dial = resolve, dial
 			more(c)
 		})
 	}
 	a := named("a", "127.0.0.1:0", func(*Config) {})
-	b := named("b", "127.0.0.1:0", func(c *Config) { c.Seeds = []string{a.Self().Address} })
+	b := named("b", "127.0.0.1:0", func(c *Config) { c.Seeds = []string{a.selfMember().Address} })
 	a.sees("a", "b")
 	b.sees("a", "b")
-	started, address := b.Self().Started, b.Self().Address
+	started, address := b.selfMember().Started, b.selfMember().Address
 	_, port, err := net.SplitHostPort(b.address)
 	require.NoError(t, err)
 	b.crash()
 	names.Delete("host-b") // some name servers only know running hosts
 	a.sees("a")
 
-	b = named("b", "127.0.0.2:"+port, func(c *Config) { c.Seeds = []string{a.Self().Address} })
-	require.Equal(t, address, b.Self().Address)
+	b = named("b", "127.0.0.2:"+port, func(c *Config) { c.Seeds = []string{a.selfMember().Address} })
+	require.Equal(t, address, b.selfMember().Address)
 	a.sees("a", "b")
 	require.True(t, a.member("b").Started.After(started))
 	// UDP probes use the new address, too.
@@ -241,7 +241,7 @@ func TestNodeReturnsWithNewIPBehindSameName(t *testing.T) {
 }
 
 func TestPartitionHeals(t *testing.T) {
-	quick := func(c *Config) { c.Profile = DefaultProfile(); c.Profile.RejoinInterval = 500 * time.Millisecond }
+	quick := func(c *Config) { c.profile = defaultProfile(); c.profile.rejoinInterval = 500 * time.Millisecond }
 	a := start(t, "a", quick)
 	b := start(t, "b", func(c *Config) { quick(c); seeds(a)(c) })
 	b.sees("a", "b")
@@ -270,7 +270,7 @@ func TestOpenRejectsInvalidConfig(t *testing.T) {
 	l, packets := bind(t, "")
 	good.Streams, good.Packets, good.Meta.Version = l, packets, string(make([]byte, 600))
 	_, err := Open(good)
-	require.ErrorIs(t, err, ErrMetaTooLarge)
+	require.ErrorIs(t, err, errMetaTooLarge)
 	_, err = l.Accept()
 	require.ErrorIs(t, err, net.ErrClosed)
 }

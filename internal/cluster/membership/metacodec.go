@@ -9,9 +9,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// ErrMetaTooLarge is returned when the description of a node exceeds the size limit of
+// errMetaTooLarge is returned when the description of a node exceeds the size limit of
 // gossip messages.
-var ErrMetaTooLarge = errors.New("node description is too large to gossip")
+var errMetaTooLarge = errors.New("node description is too large to gossip")
 
 // The description of a member is a protobuf message with these fields, so that later
 // versions can add fields.
@@ -37,7 +37,7 @@ func encodeMember(m Member) ([]byte, error) {
 		b = appendNumber(b, fieldStarted, uint64(m.Started.UnixMilli()))
 	}
 	if len(b) > memberlist.MetaMaxSize {
-		return nil, fmt.Errorf("%w: %d bytes of at most %d", ErrMetaTooLarge, len(b), memberlist.MetaMaxSize)
+		return nil, fmt.Errorf("%w: %d bytes of at most %d", errMetaTooLarge, len(b), memberlist.MetaMaxSize)
 	}
 	return b, nil
 }

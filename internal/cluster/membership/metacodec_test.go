@@ -54,7 +54,7 @@ func TestMalformedDescriptionsAreRejected(t *testing.T) {
 	_, err = decodeMember("a", []byte{0xff})
 	require.Error(t, err)
 	_, err = encodeMember(Member{Address: strings.Repeat("x", 600)})
-	require.ErrorIs(t, err, ErrMetaTooLarge)
+	require.ErrorIs(t, err, errMetaTooLarge)
 }
 
 func FuzzDecodeMember(f *testing.F) {

@@ -118,8 +118,8 @@ func TestNamesAreYieldedToTheirCertificates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := start(t, "a", named("a", "1", c.mode))
 			other := start(t, "a", named(c.certificate, "2", c.mode))
-			claim := other.Self()
-			claim.Started = a.Self().Started.Add(-time.Hour) // earlier, so that it outranks this node
+			claim := other.selfMember()
+			claim.Started = a.selfMember().Started.Add(-time.Hour) // earlier, so that it outranks this node
 			require.Equal(t, c.yields, a.mustYield(claim, time.Hour))
 			other.crash()
 			require.Equal(t, c.mode != nodetls.Require, a.mustYield(claim, time.Hour), "it does not respond")

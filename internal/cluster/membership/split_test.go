@@ -150,7 +150,7 @@ func TestConnectionsWithGarbageAreClosed(t *testing.T) {
 	}
 	// UDP packets with garbage are dropped.
 	udp := dialUDP(t, a.address)
-	for _, garbage := range [][]byte{{}, {packetVersion}, make([]byte, 2000), encodePacket(a.Self().identity(), []byte("garbage"))} {
+	for _, garbage := range [][]byte{{}, {packetVersion}, make([]byte, 2000), encodePacket(a.selfMember().identity(), []byte("garbage"))} {
 		_, err := udp.Write(garbage)
 		require.NoError(t, err)
 	}

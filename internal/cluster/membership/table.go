@@ -24,11 +24,11 @@ type table struct {
 	watchers     map[chan struct{}]struct{}
 }
 
-func newTable(p Profile) *table {
+func newTable(p profile) *table {
 	return &table{
 		// A report of a crash takes at least as long, after the last probe that succeeded.
-		recent:     time.Duration(p.SuspicionMult) * p.ProbeInterval,
-		refuteTime: 5 * p.GossipInterval,
+		recent:     time.Duration(p.suspicionMult) * p.probeInterval,
+		refuteTime: 5 * p.gossipInterval,
 		members:    make(map[string]Member), acked: make(map[string]time.Time), deathReports: make(map[string]*time.Timer),
 		watchers: make(map[chan struct{}]struct{}),
 	}

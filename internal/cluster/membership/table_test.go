@@ -10,7 +10,7 @@ import (
 
 func TestNewProcessResetsSince(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tab := newTable(DefaultProfile())
+		tab := newTable(defaultProfile())
 		since := func(m Member) time.Duration {
 			time.Sleep(time.Minute)
 			tab.put(m)
@@ -52,7 +52,7 @@ func TestReportedDeathOfARespondingMemberIsIgnored(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tab := newTable(DefaultProfile())
+				tab := newTable(defaultProfile())
 				tab.put(m)
 				tab.noteAck("n")
 				time.Sleep(c.silent)

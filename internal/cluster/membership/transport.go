@@ -61,7 +61,7 @@ func newTransport(cfg Config) *transport {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &transport{
 		self:    hello{cluster: clusterHash(cfg.ClusterName), target: identityOf(cfg.Name, cfg.Incarnation)},
-		streams: cfg.Streams, security: cfg.Security, packets: cfg.Packets, dial: cfg.Dial, timeout: cfg.Profile.StreamTimeout, removed: cfg.Removed,
+		streams: cfg.Streams, security: cfg.Security, packets: cfg.Packets, dial: cfg.dial, timeout: cfg.profile.streamTimeout, removed: cfg.Removed,
 		ctx: ctx, cancel: cancel, conns: newConnSet(),
 		packetCh: make(chan *memberlist.Packet), streamCh: make(chan net.Conn),
 		endpoints: make(map[identity]endpoint), sealing: make(map[identity]time.Time),
@@ -69,7 +69,7 @@ func newTransport(cfg Config) *transport {
 	_, _ = rand.Read(t.self.process[:processRandom]) // never fails
 	copy(t.self.process[processRandom:], t.self.target[processRandom:])
 	t.resolver = &resolver{
-		wg: &t.wg, lookup: cfg.Resolve, only4: isIPv4(cfg.Packets.LocalAddr()), hosts: make(map[string]*resolved),
+		wg: &t.wg, lookup: cfg.resolve, only4: isIPv4(cfg.Packets.LocalAddr()), hosts: make(map[string]*resolved),
 	}
 	t.wg.Go(t.acceptStreams)
 	t.wg.Go(t.readPackets)

@@ -34,9 +34,6 @@ var (
 // ErrTooLarge means that an invocation exceeds the maximum size; it was not created.
 var ErrTooLarge = errors.New("the request is larger than what can be stored")
 
-// ErrUnavailable is wrapped by every UnavailableError, for errors.Is.
-var ErrUnavailable = errors.New("unavailable")
-
 // UnavailableError means that the owning partition could not be reached, or did not
 // report the outcome of the request in time.
 type UnavailableError struct {
@@ -50,18 +47,13 @@ type UnavailableError struct {
 // Error returns a message that names the cause.
 func (e *UnavailableError) Error() string {
 	if e.Err == nil {
-		return ErrUnavailable.Error()
+		return "unavailable"
 	}
-	return ErrUnavailable.Error() + ": " + e.Err.Error()
+	return "unavailable: " + e.Err.Error()
 }
 
-// Unwrap returns ErrUnavailable and the cause.
-func (e *UnavailableError) Unwrap() []error {
-	if e.Err == nil {
-		return []error{ErrUnavailable}
-	}
-	return []error{ErrUnavailable, e.Err}
-}
+// Unwrap returns the cause.
+func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // clientError has a message for clients. The wrapped error, with addresses and network
 // details, is for logs.

@@ -162,7 +162,7 @@ func TestARequestWithoutALeaderHasOneBudget(t *testing.T) {
 				r := &Router{directory: fabric.NewDirectory(1, fabric.DirectoryConfig{Local: func(uint32) fabric.Local { return p }})}
 				begin := time.Now()
 				_, err := r.Attach(t.Context(), ids.Invocation{1})
-				require.ErrorIs(t, err, ErrUnavailable)
+				require.ErrorAs(t, err, new(*UnavailableError))
 				require.InDelta(t, (lost + fabric.FailoverBudget).Seconds(), time.Since(begin).Seconds(), 0.5)
 			})
 		})

@@ -90,7 +90,7 @@ func (h *File) open(incarnation string) (created bool, err error) {
 		}
 		h.pages = max(info.Size()/pageSize-1, 0) / 2
 		if h.pages < h.head.pairs {
-			return false, fmt.Errorf("%w: %d bytes", ErrTruncated, info.Size())
+			return false, fmt.Errorf("%w: %d bytes", errTruncated, info.Size())
 		}
 		return false, h.markUnused()
 	}
@@ -257,7 +257,7 @@ func Read(path string) (*Content, error) {
 	all := &Content{Incarnation: head.incarnation, Groups: map[uint32]Record{}, Damaged: map[uint32]error{}}
 	pairs := max(info.Size()/pageSize-1, 0) / 2
 	if pairs < head.pairs {
-		return nil, fmt.Errorf("read hard-state file %s: %w", path, ErrTruncated)
+		return nil, fmt.Errorf("read hard-state file %s: %w", path, errTruncated)
 	}
 	for group := range uint32(min(pairs*recordsPerPage, maxGroup+1)) {
 		rec, err := readStored(file, group, int64(group)/recordsPerPage < head.marked)

@@ -175,7 +175,7 @@ func TestATruncatedFileIsRefused(t *testing.T) {
 	for _, pages := range []int64{4, 3, 1} {
 		truncateFile(t, fs, "HARDSTATE", pages*pageSize)
 		_, err := Open("HARDSTATE", "inc-1", fs, quiet)
-		require.ErrorIs(t, err, ErrTruncated)
+		require.ErrorIs(t, err, errTruncated)
 		require.ErrorIs(t, err, logstore.ErrCorrupt)
 	}
 }

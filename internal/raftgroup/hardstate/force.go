@@ -9,8 +9,8 @@ import (
 	"platform/internal/raftgroup/logstore"
 )
 
-// ErrEmpty means that a group has no data to continue from.
-var ErrEmpty = errors.New("the group has no entries")
+// errEmpty means that a group has no data to continue from.
+var errEmpty = errors.New("the group has no entries")
 
 // ForceConfiguration durably makes servers the members of a closed group, as if a majority
 // of its former members had agreed. All entries of the log count as committed afterwards,
@@ -38,7 +38,7 @@ func forceConfiguration(s logstore.Storage, rec SnapshotRecord, servers []raft.S
 		return logstore.Position{}, err
 	}
 	if end.Index == 0 {
-		return logstore.Position{}, ErrEmpty
+		return logstore.Position{}, errEmpty
 	}
 	term, err := number(s, keyCurrentTerm)
 	if err != nil {

@@ -29,8 +29,8 @@ var magic = [8]byte{'p', 'l', 'h', 'a', 'r', 'd', 's', 't'}
 // ErrForeign means that a file or directory belongs to another node or incarnation.
 var ErrForeign = errors.New("belongs to another node or incarnation")
 
-// ErrTruncated means that the hard-state file is shorter than it was. It is an logstore.ErrCorrupt.
-var ErrTruncated = fmt.Errorf("%w: the file was truncated", logstore.ErrCorrupt)
+// errTruncated means that the hard-state file is shorter than it was. It is an logstore.ErrCorrupt.
+var errTruncated = fmt.Errorf("%w: the file was truncated", logstore.ErrCorrupt)
 
 // header is the first page: magic, version, incarnation, checksum of these; number of
 // page pairs, checksum up to there; number of marked page pairs, checksum up to there. Those
@@ -64,7 +64,7 @@ func (h header) encode() ([]byte, error) {
 func readHeader(file io.ReaderAt) (h header, err error) {
 	page := make([]byte, pageSize)
 	if n, err := file.ReadAt(page, 0); n < len(page) {
-		return header{}, fmt.Errorf("head: %w: %w", ErrTruncated, err)
+		return header{}, fmt.Errorf("head: %w: %w", errTruncated, err)
 	}
 	n := len(magic)
 	if [8]byte(page) != magic {

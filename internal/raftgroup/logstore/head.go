@@ -23,11 +23,11 @@ func Defer(log *raft.Log, size int) {
 func Deferred(log *raft.Log) bool { return len(log.Data) == 1 && &log.Data[0] == &deferredData[0] }
 
 // EntryBytes returns how many bytes an entry has in memory when complete.
-func EntryBytes(log *raft.Log) int { return 128 + DataBytes(log) }
+func EntryBytes(log *raft.Log) int { return 128 + dataBytes(log) }
 
-// DataBytes returns how many bytes the data and extensions of an entry have, including omitted
+// dataBytes returns how many bytes the data and extensions of an entry have, including omitted
 // ones.
-func DataBytes(log *raft.Log) int {
+func dataBytes(log *raft.Log) int {
 	if !Deferred(log) {
 		return len(log.Data) + len(log.Extensions)
 	}

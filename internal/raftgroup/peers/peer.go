@@ -91,7 +91,7 @@ func (p *Peer) stream(kind Kind) (*callStream, error) {
 	p.pool.mu.RLock() // no stream is started once Close waits for them
 	defer p.pool.mu.RUnlock()
 	if p.pool.closed {
-		return nil, ErrClosed
+		return nil, errClosed
 	}
 	s := newCallStream(p)
 	p.streams[kind] = s

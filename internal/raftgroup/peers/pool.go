@@ -18,8 +18,8 @@ import (
 var (
 	// ErrTimeout means that the peer did not respond in time; it may still act on the request.
 	ErrTimeout = errors.New("peer did not respond in time")
-	// ErrClosed is the error of requests after Close.
-	ErrClosed = errors.New("connections to peers are closed")
+	// errClosed is the error of requests after Close.
+	errClosed = errors.New("connections to peers are closed")
 
 	// errNotSent means that a request most probably did not reach the peer, so that retrying
 	// an idempotent one is worthwhile.
@@ -111,7 +111,7 @@ func (p *Pool) add(addr raft.ServerAddress) (*Peer, error) {
 		return peer, nil
 	}
 	if p.closed {
-		return nil, ErrClosed
+		return nil, errClosed
 	}
 	peer, err := newPeer(p, addr)
 	if err != nil {

@@ -231,10 +231,10 @@ func TestNoStreamIsOpenedWhileThePoolCloses(t *testing.T) {
 	require.True(t, s.calls.Broken())
 	for kind := range kinds {
 		_, err = peer.stream(kind)
-		require.ErrorIs(t, err, ErrClosed)
+		require.ErrorIs(t, err, errClosed)
 	}
 	_, err = pool.Peer("127.0.0.1:1")
-	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, err, errClosed)
 }
 
 // deadConn is a connection to an address where nothing listens.

@@ -13,8 +13,8 @@ const (
 	maxIndex    = 1 << 62
 )
 
-// ErrImplausible is wrapped by the errors of Check.
-var ErrImplausible = errors.New("request that no member would send")
+// errImplausible is wrapped by the errors of Check.
+var errImplausible = errors.New("request that no member would send")
 
 // Receiver is what Check knows about the replica that has received a request.
 type Receiver struct {
@@ -37,7 +37,7 @@ func (r Receiver) Check(request any) error {
 		return r.checkTerm(m.Term)
 	case *raft.InstallSnapshotRequest:
 		if m.LastLogIndex > maxIndex || m.LastLogTerm > m.Term || m.ConfigurationIndex > m.LastLogIndex {
-			return fmt.Errorf("%w: snapshot at %d in term %d", ErrImplausible, m.LastLogIndex, m.LastLogTerm)
+			return fmt.Errorf("%w: snapshot at %d in term %d", errImplausible, m.LastLogIndex, m.LastLogTerm)
 		}
 		if err := checkConfiguration(m.Configuration); err != nil {
 			return err
@@ -50,23 +50,23 @@ func (r Receiver) Check(request any) error {
 // checkTerm rejects terms that no elections lead to, and after which none would be possible.
 func (r Receiver) checkTerm(term uint64) error {
 	if r.MaxTerm != 0 && term > r.MaxTerm {
-		return fmt.Errorf("%w: term %d", ErrImplausible, term)
+		return fmt.Errorf("%w: term %d", errImplausible, term)
 	}
 	return nil
 }
 
 func (r Receiver) checkAppend(a *raft.AppendEntriesRequest) error {
 	if a.PrevLogEntry > maxIndex || a.PrevLogTerm > a.Term {
-		return fmt.Errorf("%w: append after entry %d of term %d", ErrImplausible, a.PrevLogEntry, a.PrevLogTerm)
+		return fmt.Errorf("%w: append after entry %d of term %d", errImplausible, a.PrevLogEntry, a.PrevLogTerm)
 	}
 	next, term := a.PrevLogEntry+1, a.PrevLogTerm
 	for _, e := range a.Entries {
 		if e.Index != next || e.Term < term || e.Term > a.Term {
-			return fmt.Errorf("%w: entry %d of term %d where %d was due", ErrImplausible, e.Index, e.Term, next)
+			return fmt.Errorf("%w: entry %d of term %d where %d was due", errImplausible, e.Index, e.Term, next)
 		}
 		next, term = e.Index+1, e.Term
 		if err := r.checkEntry(e); err != nil {
-			return fmt.Errorf("%w: entry %d: %w", ErrImplausible, e.Index, err)
+			return fmt.Errorf("%w: entry %d: %w", errImplausible, e.Index, err)
 		}
 	}
 	return r.checkTerm(a.Term)
@@ -92,7 +92,7 @@ func (r Receiver) checkEntry(e *raft.Log) error {
 func checkConfiguration(data []byte) (err error) {
 	defer func() {
 		if recover() != nil {
-			err = fmt.Errorf("%w: malformed configuration", ErrImplausible)
+			err = fmt.Errorf("%w: malformed configuration", errImplausible)
 		}
 	}()
 	config := raft.DecodeConfiguration(data)
@@ -100,7 +100,7 @@ func checkConfiguration(data []byte) (err error) {
 	seen := map[raft.ServerID]bool{}
 	for _, s := range config.Servers {
 		if s.ID == "" || s.Address == "" || seen[s.ID] {
-			return fmt.Errorf("%w: malformed configuration", ErrImplausible)
+			return fmt.Errorf("%w: malformed configuration", errImplausible)
 		}
 		seen[s.ID] = true
 		if s.Suffrage == raft.Voter {
@@ -108,7 +108,7 @@ func checkConfiguration(data []byte) (err error) {
 		}
 	}
 	if voters == 0 {
-		return fmt.Errorf("%w: configuration without voters", ErrImplausible)
+		return fmt.Errorf("%w: configuration without voters", errImplausible)
 	}
 	return nil
 }

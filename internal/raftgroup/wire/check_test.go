@@ -66,7 +66,7 @@ func TestRequestsThatNoMemberSendsAreRejected(t *testing.T) {
 		"term of a snapshot":                &raft.InstallSnapshotRequest{Term: 4 + MaxTermStep, Configuration: configuration(voter)},
 		"snapshot beyond all other indexes": &raft.InstallSnapshotRequest{LastLogIndex: maxIndex + 1, Configuration: configuration(voter)},
 	} {
-		t.Run(name, func(t *testing.T) { require.ErrorIs(t, r.Check(request), ErrImplausible) })
+		t.Run(name, func(t *testing.T) { require.ErrorIs(t, r.Check(request), errImplausible) })
 	}
 	require.ErrorIs(t, r.Check(entry(raft.Log{Index: 8, Term: 2, Data: []byte("bad")})), unusable)
 }

@@ -67,8 +67,8 @@ func EncodeAppend(a *raft.AppendEntriesRequest) *node.AppendEntriesRequest {
 	}
 }
 
-// DecodeAppend is the reverse of EncodeAppend.
-func DecodeAppend(m *node.AppendEntriesRequest) *raft.AppendEntriesRequest {
+// decodeAppend is the reverse of EncodeAppend.
+func decodeAppend(m *node.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	h := DecodeHeader(m.Header)
 	return &raft.AppendEntriesRequest{
 		RPCHeader: h, Term: m.Term, Leader: h.Addr, //nolint:staticcheck // read by members of an older version
@@ -129,7 +129,7 @@ func DecodeSnapshot(m *node.InstallSnapshotRequest) *raft.InstallSnapshotRequest
 func DecodeRequest(f *node.RaftFrame) (any, error) {
 	switch {
 	case f.AppendRequest != nil:
-		return DecodeAppend(f.AppendRequest), nil
+		return decodeAppend(f.AppendRequest), nil
 	case f.VoteRequest != nil:
 		return decodeVote(f.VoteRequest), nil
 	case f.PreVoteRequest != nil:

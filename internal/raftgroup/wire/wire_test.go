@@ -37,7 +37,7 @@ func FuzzFrame(f *testing.F) {
 			request, err := DecodeRequest(&frame)
 			_ = Receiver{MaxTerm: 1}.Check(request)
 			if r, ok := request.(*raft.AppendEntriesRequest); ok {
-				require.Equal(t, r, DecodeAppend(EncodeAppend(r)))
+				require.Equal(t, r, decodeAppend(EncodeAppend(r)))
 			} else if (request == nil) == (err == nil) {
 				t.Fatalf("request %v, error %v", request, err)
 			}

@@ -28,7 +28,7 @@ type Config struct {
 	Profile        string                                // profile in the shared AWS files; empty for the default
 	ExternalID     string                                // external ID for assuming roles; may be empty
 	CompressFrom   int                                   // size in bytes from which requests are compressed
-	MaxResponse    int                                   // maximum size in bytes of a decompressed response
+	maxResponse    int                                   // maximum size in bytes of a decompressed response
 	ConnectTimeout time.Duration                         // timeout of connections to the AWS API
 	IdleTimeout    time.Duration                         // after which an idle connection is closed
 	Proxy          func(*http.Request) (*url.URL, error) // nil for no proxy
@@ -36,7 +36,7 @@ type Config struct {
 
 // DefaultConfig returns the default settings.
 func DefaultConfig() Config {
-	return Config{CompressFrom: 4 << 20, MaxResponse: 64 << 20, ConnectTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	return Config{CompressFrom: 4 << 20, maxResponse: 64 << 20, ConnectTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 }
 
 // roleSessionName identifies the session of assumed roles.
@@ -66,13 +66,13 @@ var _ endpoint.Functions = (*Client)(nil)
 // New returns a client. It loads credentials on the first invocation.
 func New(cfg Config) *Client {
 	c := &Client{cfg: cfg, apis: map[clientKey]*api.Client{}}
-	c.codec.init(cfg.CompressFrom, cfg.MaxResponse)
+	c.codec.init(cfg.CompressFrom, cfg.maxResponse)
 	return c
 }
 
 // Invoke implements endpoint.Functions.
 func (c *Client) Invoke(ctx context.Context, f *endpoint.Function, r *http.Request, m endpoint.Memory) (*http.Response, error) {
-	held := &holding{memory: m, limit: maxPayload(c.cfg.MaxResponse)}
+	held := &holding{memory: m, limit: maxPayload(c.cfg.maxResponse)}
 	resp, err := c.invoke(ctx, f, r, held)
 	if err != nil {
 		held.reduce(0)

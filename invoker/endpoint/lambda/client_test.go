@@ -146,7 +146,7 @@ func TestCompression(t *testing.T) {
 			require.Equal(t, compress, headers["accept-encoding"] == "zstd")
 		}
 	}
-	cfg.MaxResponse = 5000
+	cfg.maxResponse = 5000
 	_, err = New(cfg).Invoke(t.Context(), functionOf(t, arn), request(t, "x"), &counted{})
 	require.ErrorIs(t, err, endpoint.ErrFunctionResponse, "a small answer must not become a large one")
 	<-events
@@ -208,7 +208,7 @@ func TestErrorsOfFunctions(t *testing.T) {
 // read decodes the result of a function and reads its body. All memory must be released then.
 func read(t *testing.T, c *Client, payload []byte) ([]byte, error) {
 	m := &counted{}
-	held := &holding{memory: m, limit: maxPayload(c.cfg.MaxResponse)}
+	held := &holding{memory: m, limit: maxPayload(c.cfg.maxResponse)}
 	require.NoError(t, held.add(len(payload)))
 	resp, err := c.codec.response(t.Context(), payload, held)
 	if err != nil {
@@ -290,7 +290,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		b, err := read(t, c, payload)
 		require.True(t, err == nil || errors.Is(err, endpoint.ErrFunctionResponse), err)
-		require.LessOrEqual(t, len(b), DefaultConfig().MaxResponse)
+		require.LessOrEqual(t, len(b), DefaultConfig().maxResponse)
 		require.Error(t, functionError(payload))
 	})
 }

@@ -119,7 +119,7 @@ func TestResponsesThatFailHoldNothing(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			cfg := DefaultConfig()
-			cfg.MaxResponse = 2 << 20
+			cfg.maxResponse = 2 << 20
 			m := c.memory
 			resp, err := New(cfg).Invoke(t.Context(), functionOf(t, arn), request(t, "x"), &m)
 			if err == nil {

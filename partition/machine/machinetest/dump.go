@@ -44,7 +44,7 @@ func (s *State) Dump(n Names) []Row {
 	}
 	for _, id := range sortedIDs(s.entries) {
 		for i, e := range s.entries[id] {
-			add(n.Entry(e), "journal %s[%d]", n.Of(id), i)
+			add(n.entry(e), "journal %s[%d]", n.Of(id), i)
 		}
 	}
 	for _, id := range sortedIDs(s.events) {
@@ -79,12 +79,12 @@ func (s *State) Dump(n Names) []Row {
 	}
 	rows = append(rows, s.flow(n)...)
 	for _, t := range s.Timers() {
-		add("registered", "timer %s", n.Timer(t))
+		add("registered", "timer %s", n.timer(t))
 	}
 	for _, to := range slices.Sorted(maps.Keys(s.sent)) {
 		add(fmt.Sprint(s.sent[to]), "sent to %d", to)
 		for _, seq := range slices.Sorted(maps.Keys(s.outgoing[to])) {
-			add(n.Message(s.outgoing[to][seq]), "outgoing to %d[%d]", to, seq)
+			add(n.message(s.outgoing[to][seq]), "outgoing to %d[%d]", to, seq)
 		}
 	}
 	for _, from := range slices.Sorted(maps.Keys(s.delivered)) {

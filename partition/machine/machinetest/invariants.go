@@ -300,31 +300,31 @@ func (c *checker) timers() {
 	}
 	for _, t := range c.Timers() {
 		if t.Kind == machine.TimerQueue {
-			c.want(t.ID.IsZero() && t.Name != "", "timer without a counter: %s", c.n.Timer(t))
+			c.want(t.ID.IsZero() && t.Name != "", "timer without a counter: %s", c.n.timer(t))
 			continue
 		}
 		if t.Kind == machine.TimerKill { // may have ended meanwhile
 			continue
 		}
 		if t.Kind == machine.TimerRules {
-			c.want(t.ID.IsZero() && c.meta.Reevaluation != machine.NotReevaluating, "timer of a re-evaluation that has ended: %s", c.n.Timer(t))
+			c.want(t.ID.IsZero() && c.meta.Reevaluation != machine.NotReevaluating, "timer of a re-evaluation that has ended: %s", c.n.timer(t))
 			continue
 		}
 		if t.Kind == machine.TimerPromise {
-			c.want(t.ID.IsZero() && t.Name != "", "timer without a promise: %s", c.n.Timer(t))
+			c.want(t.ID.IsZero() && t.Name != "", "timer without a promise: %s", c.n.timer(t))
 			continue
 		}
 		inv := c.invocations[t.ID].given
 		if inv == nil {
-			c.want(false, "timer for unknown invocation: %s", c.n.Timer(t))
+			c.want(false, "timer for unknown invocation: %s", c.n.timer(t))
 			continue
 		}
 		done := inv.Status == machine.Completed
 		if t.Kind == machine.TimerSleep && done { // another timer is about to delete it
-			c.want(c.timerPending(machine.TimerDropSleeps, inv.ID, ""), "%s while %s", c.n.Timer(t), inv.Status)
+			c.want(c.timerPending(machine.TimerDropSleeps, inv.ID, ""), "%s while %s", c.n.timer(t), inv.Status)
 			continue
 		}
-		c.want(done == (t.Kind == machine.TimerPurge || t.Kind == machine.TimerPurgeJournal || t.Kind == machine.TimerAnswer || t.Kind == machine.TimerDropSleeps), "%s while %s", c.n.Timer(t), inv.Status)
+		c.want(done == (t.Kind == machine.TimerPurge || t.Kind == machine.TimerPurgeJournal || t.Kind == machine.TimerAnswer || t.Kind == machine.TimerDropSleeps), "%s while %s", c.n.timer(t), inv.Status)
 	}
 }
 

@@ -70,7 +70,7 @@ func (n Names) invocation(inv *machine.Invocation) string {
 		field("failure", fmt.Sprintf("%d:%q", inv.Failure.Code, inv.Failure.Message), true)
 	}
 	if inv.Result != nil {
-		field("result", Result(*inv.Result), true)
+		field("result", result(*inv.Result), true)
 	}
 	for _, t := range []struct {
 		name string
@@ -112,7 +112,7 @@ func (n Names) seed(seed uint64) string {
 // promise formats the result or the waiters.
 func (n Names) promise(p machine.Promise) string {
 	if p.Result != nil {
-		return Result(*p.Result)
+		return result(*p.Result)
 	}
 	var waiting []string
 	for _, s := range p.Waiting {
@@ -123,8 +123,8 @@ func (n Names) promise(p machine.Promise) string {
 
 func (n Names) sink(s machine.Sink) string { return fmt.Sprintf("%s:%d", n.Of(s.Caller), s.Completion) }
 
-// Result formats a value in quotes, or a failure with its code.
-func Result(r journal.Result) string {
+// result formats a value in quotes, or a failure with its code.
+func result(r journal.Result) string {
 	if r.Failure != nil {
 		return fmt.Sprintf("failure %d %q", r.Failure.Code, r.Failure.Message)
 	}
@@ -148,8 +148,8 @@ func Await(f *journal.Future) string {
 	return []string{"unknown", "first", "all", "any-ok", "all-ok"}[f.Combinator] + "(" + strings.Join(parts, ",") + ")"
 }
 
-// Entry formats a journal entry with the content that the machine reads.
-func (n Names) Entry(e journal.Entry) string { return e.Type.String() + n.content(e) }
+// entry formats a journal entry with the content that the machine reads.
+func (n Names) entry(e journal.Entry) string { return e.Type.String() + n.content(e) }
 
 func (n Names) content(e journal.Entry) string {
 	if e.Type.IsNotification() {
@@ -162,7 +162,7 @@ func (n Names) content(e journal.Entry) string {
 	switch e.Type {
 	case journal.Output:
 		if r, err := journal.ParseOutput(e.Payload); err == nil {
-			return " " + Result(r)
+			return " " + result(r)
 		}
 	case journal.SetState, journal.ClearState, journal.GetLazyState:
 		if c, err := journal.ParseState(e.Type, e.Payload); err == nil {
@@ -207,7 +207,7 @@ func (n Names) answer(c *journal.Notification) string {
 		return fmt.Sprintf("keys %q", c.StateKeys)
 	}
 	if r, ok := c.Result(); ok {
-		return Result(r)
+		return result(r)
 	}
 	return "void"
 }

@@ -7,8 +7,8 @@ import (
 	"platform/partition/machine"
 )
 
-// Timer formats a timer.
-func (n Names) Timer(t machine.Timer) string {
+// timer formats a timer.
+func (n Names) timer(t machine.Timer) string {
 	kind := []string{"sleep", "start", "purge", "purge-journal", "queue", "answers", "promise", "kill", "update", "drop-sleeps", "rules"}[t.Kind]
 	if t.Kind == machine.TimerQueue || t.Kind == machine.TimerPromise || t.Kind == machine.TimerRules {
 		return fmt.Sprintf("%s of %s at %d", kind, t.Name, t.At)
@@ -19,8 +19,8 @@ func (n Names) Timer(t machine.Timer) string {
 	return fmt.Sprintf("%s of %s at %d", kind, n.Of(t.ID), t.At)
 }
 
-// Message formats a message between partitions.
-func (n Names) Message(msg machine.Message) string {
+// message formats a message between partitions.
+func (n Names) message(msg machine.Message) string {
 	switch msg := msg.(type) {
 	case *machine.Invoke:
 		text := fmt.Sprintf("invoke %s %s", n.Of(msg.ID), msg.Target)
@@ -32,11 +32,11 @@ func (n Names) Message(msg machine.Message) string {
 		if msg.Void {
 			return fmt.Sprintf("complete %s with void", n.sink(msg.Sink))
 		}
-		return fmt.Sprintf("complete %s with %s", n.sink(msg.Sink), Result(msg.Result))
+		return fmt.Sprintf("complete %s with %s", n.sink(msg.Sink), result(msg.Result))
 	case *machine.Signal:
 		text := fmt.Sprintf("%s to %s", notificationID(msg.ID), n.Of(msg.Target))
 		if msg.Result != nil {
-			text += " with " + Result(*msg.Result)
+			text += " with " + result(*msg.Result)
 		}
 		return text
 	case *machine.Kill:
@@ -61,7 +61,7 @@ func (n Names) Effect(e machine.Effect) string {
 		}
 		return text
 	case *machine.Notify:
-		return fmt.Sprintf("notify %s attempt=%d [%d] %s", n.Of(e.ID), e.Attempt, e.Index, n.Entry(e.Entry))
+		return fmt.Sprintf("notify %s attempt=%d [%d] %s", n.Of(e.ID), e.Attempt, e.Index, n.entry(e.Entry))
 	case *machine.Abort:
 		return fmt.Sprintf("abort %s attempt=%d", n.Of(e.ID), e.Attempt)
 	case *machine.Yield:
@@ -73,11 +73,11 @@ func (n Names) Effect(e machine.Effect) string {
 		}
 		return text
 	case *machine.Finish:
-		return fmt.Sprintf("finish %s with %s expires-at=%d", n.Of(e.ID), Result(e.Result), e.ExpiresAt)
+		return fmt.Sprintf("finish %s with %s expires-at=%d", n.Of(e.ID), result(e.Result), e.ExpiresAt)
 	case *machine.SetTimer:
-		return "set timer " + n.Timer(e.Timer)
+		return "set timer " + n.timer(e.Timer)
 	case *machine.Send:
-		return fmt.Sprintf("send to %d[%d] %s", e.To, e.Seq, n.Message(e.Message))
+		return fmt.Sprintf("send to %d[%d] %s", e.To, e.Seq, n.message(e.Message))
 	}
 	return fmt.Sprintf("%T", e)
 }
@@ -101,7 +101,7 @@ func Outcome(o machine.Outcome) string {
 		text += " " + o.Status.String()
 	}
 	if o.Result != nil {
-		text += " " + Result(*o.Result)
+		text += " " + result(*o.Result)
 	}
 	if o.StartAt != 0 {
 		text += fmt.Sprintf(" start-at=%d", o.StartAt)

@@ -51,12 +51,6 @@ func (c Cell) Text() string {
 	return string(c.Value)
 }
 
-// Time returns a column of type time, the zero time if it is NULL.
-func (r Row) Time(name string) time.Time {
-	t, _ := time.Parse(time.RFC3339Nano, r.Text(name))
-	return t
-}
-
 // MarshalJSON writes the row as an object.
 func (r Row) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}

@@ -17,14 +17,14 @@ import (
 	"platform/internal/raftgroup/logstore"
 )
 
-// Group is the group whose storages OpenPebble and OpenBolt open.
+// Group is the group whose storages OpenPebble and openBolt open.
 const Group = 7
 
 // Kinds opens a storage of each kind in a directory; close closes it, after which it may be
 // opened again.
 var Kinds = map[string]func(t testing.TB, dir string) (s logstore.Storage, close func()){
 	"pebble": OpenPebble,
-	"bolt":   OpenBolt,
+	"bolt":   openBolt,
 }
 
 // OpenPebble opens the storage of a group in a log database.
@@ -37,8 +37,8 @@ func OpenPebble(t testing.TB, dir string) (logstore.Storage, func()) {
 	return s, func() { require.NoError(t, db.Close()) }
 }
 
-// OpenBolt opens a bbolt file.
-func OpenBolt(t testing.TB, dir string) (logstore.Storage, func()) {
+// openBolt opens a bbolt file.
+func openBolt(t testing.TB, dir string) (logstore.Storage, func()) {
 	t.Helper()
 	opts := logstore.BoltOptions{Logger: slog.New(slog.DiscardHandler), MmapBytes: 1 << 20}
 	s, err := logstore.OpenBolt(filepath.Join(dir, "raft.db"), opts)

@@ -283,7 +283,7 @@ func (l *leadership) submitLarger(ctx context.Context, c machine.Command, copies
 	if err != nil {
 		return err
 	}
-	return proposeError(l.proposer.SubmitLarger(data, copies, raftgroup.CompletionFunc[machine.Outcome](done)))
+	return proposeError(l.proposer.Submit(data, copies, raftgroup.CompletionFunc[machine.Outcome](done)))
 }
 
 // checkCommandSize rejects a command larger than the configured limits allow. Messages of an outbox are

@@ -83,7 +83,7 @@ func benchmarkPropose(b *testing.B, groups, callers int) {
 			c := &benchCaller{answer: make(chan error, 1)}
 			p := proposers[i%len(proposers)]
 			for left.Add(-1) >= 0 {
-				if err := p.submit(command, c); err != nil {
+				if err := p.Submit(command, 0, c); err != nil {
 					b.Error(err)
 					return
 				}

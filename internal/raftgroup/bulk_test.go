@@ -83,7 +83,7 @@ func TestAProposerHasOneBulkCommandInFlight(t *testing.T) {
 	require.NoError(t, p.SubmitBulk(bulkOf([]byte("A")), &o))
 	require.Eventually(t, func() bool { return seal.get() == "A" }, 20*time.Second, time.Millisecond)
 	require.NoError(t, p.SubmitBulk(bulkOf([]byte("B")), &o))
-	require.NoError(t, p.submit([]byte("1"), &o))
+	require.NoError(t, p.Submit([]byte("1"), 0, &o))
 	require.Eventually(t, func() bool { return len(seal.get()) > 1 }, 20*time.Second, time.Millisecond)
 	order := seal.get()
 	commands, bulk := p.Backlog()
@@ -195,10 +195,10 @@ func TestAnOrderedBulkCommandDoesNotOvertake(t *testing.T) {
 	machine.hung.Lock()
 	require.NoError(t, p.SubmitBulk(bulkOf([]byte("0")), &o))
 	require.Eventually(t, func() bool { return seal.get() == "0" }, 30*time.Second, time.Millisecond)
-	require.NoError(t, p.submit([]byte("1"), &o))
+	require.NoError(t, p.Submit([]byte("1"), 0, &o))
 	require.Eventually(t, func() bool { return seal.get() == "01" }, 30*time.Second, time.Millisecond)
 	require.NoError(t, p.SubmitBulk(bulkOf([]byte("X")), &o))
-	require.NoError(t, p.submit([]byte("2"), &o))
+	require.NoError(t, p.Submit([]byte("2"), 0, &o))
 	for _, c := range []string{"A", "B"} {
 		ordered := bulkOf([]byte(c))
 		ordered.Ordered = true

@@ -49,7 +49,7 @@ func TestMetricsCountWhatAGroupDoes(t *testing.T) {
 	for range 300 {
 		o.expect(t, p, []byte("x"))
 	}
-	require.ErrorIs(t, p.submit([]byte("one too many"), &o), ErrOverloaded)
+	require.ErrorIs(t, p.Submit([]byte("one too many"), 0, &o), ErrOverloaded)
 	stop := run(t, p)
 	o.wg.Wait()
 	stop()

@@ -158,16 +158,11 @@ func (p *Proposer[R]) hasRoomLocked(size int) bool {
 	return n < p.cfg.maxQueueCommands && (n == 0 || p.bytes+size <= p.cfg.maxQueueBytes)
 }
 
-// submit queues one command, which must not be modified afterwards. If it returns nil, done
-// is completed exactly once; otherwise never, and nothing was proposed: ErrOverloaded,
-// ErrStopped or ErrTooLarge.
-func (p *Proposer[R]) submit(command []byte, done Completion[R]) error {
-	return p.SubmitLarger(command, 0, done)
-}
-
-// SubmitLarger is Submit for a command that counts extra bytes in all bounds except that of
-// one command, because applying it takes that much memory.
-func (p *Proposer[R]) SubmitLarger(command []byte, extra int, done Completion[R]) error {
+// Submit queues one command, which must not be modified afterwards. If applying it takes extra bytes
+// of memory, these count in all bounds except that of one command. If Submit returns nil, done is
+// completed exactly once; otherwise never, and nothing was proposed: ErrOverloaded, ErrStopped or
+// ErrTooLarge.
+func (p *Proposer[R]) Submit(command []byte, extra int, done Completion[R]) error {
 	if len(command) > p.cfg.maxCommandBytes {
 		p.group.cfg.Metrics.refused(1, ErrTooLarge)
 		return fmt.Errorf("%w: command has %d bytes, the limit is %d", ErrTooLarge, len(command), p.cfg.maxCommandBytes)

@@ -51,7 +51,7 @@ type outcomes struct {
 
 func (o *outcomes) expect(t *testing.T, p *Proposer[uint64], command []byte) {
 	o.wg.Add(1)
-	require.NoError(t, p.submit(command, o))
+	require.NoError(t, p.Submit(command, 0, o))
 }
 
 func (o *outcomes) Complete(r uint64, err error) {
@@ -129,9 +129,9 @@ func TestLargerCommandsCountForTheBoundsOfAnEntry(t *testing.T) {
 	var o outcomes
 	for _, extra := range []int{0, 400, 400, 400, 3000, 0} {
 		o.wg.Add(1)
-		require.NoError(t, p.SubmitLarger([]byte("1"), extra, &o))
+		require.NoError(t, p.Submit([]byte("1"), extra, &o))
 	}
-	require.ErrorIs(t, p.SubmitLarger([]byte("1"), 1000, &o), ErrOverloaded)
+	require.ErrorIs(t, p.Submit([]byte("1"), 1000, &o), ErrOverloaded)
 	stop := run(t, p)
 	o.wg.Wait()
 	stop()
@@ -148,10 +148,10 @@ func TestQueueIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	var o outcomes
 	o.expect(t, p, make([]byte, 60))
-	require.ErrorIs(t, p.submit(make([]byte, 41), &o), ErrOverloaded)
+	require.ErrorIs(t, p.Submit(make([]byte, 41), 0, &o), ErrOverloaded)
 	o.expect(t, p, make([]byte, 20))
 	o.expect(t, p, make([]byte, 20))
-	require.ErrorIs(t, p.submit(nil, &o), ErrOverloaded)
+	require.ErrorIs(t, p.Submit(nil, 0, &o), ErrOverloaded)
 	stop := run(t, p)
 	o.wg.Wait()
 	_, err = p.do(t.Context(), []byte("there is room again"))
@@ -181,7 +181,7 @@ func TestStoppedProposerRefusesDefinitely(t *testing.T) {
 	o.expect(t, p, []byte("never proposed"))
 	require.ErrorIs(t, p.Run(ctx), context.Canceled)
 	o.wg.Wait()
-	require.ErrorIs(t, p.submit(nil, &o), ErrStopped)
+	require.ErrorIs(t, p.Submit(nil, 0, &o), ErrStopped)
 	if len(o.errs) > 0 { // Run may have chosen to propose it first
 		require.ErrorIs(t, o.errs[0], ErrStopped)
 		requireCommands(t, j, 0)
@@ -270,7 +270,7 @@ func TestSubmitIsCheap(t *testing.T) {
 	command := []byte("command")
 	var done Completion[uint64] = ignoreOutcome{}
 	allocs := testing.AllocsPerRun(10_000, func() {
-		if p.submit(command, done) != nil {
+		if p.Submit(command, 0, done) != nil {
 			t.Fatal("refused")
 		}
 	})
@@ -360,7 +360,7 @@ func joinAfterOutcome(t *testing.T, g *Group) error {
 	require.NoError(t, err)
 	defer run(t, p)()
 	applied, resume := make(chan error, 1), make(chan struct{})
-	require.NoError(t, p.submit([]byte("first"), CompletionFunc[uint64](func(_ uint64, err error) {
+	require.NoError(t, p.Submit([]byte("first"), 0, CompletionFunc[uint64](func(_ uint64, err error) {
 		applied <- err
 		<-resume
 	})))
@@ -451,7 +451,7 @@ func (p *Proposer[R]) do(ctx context.Context, command []byte) (R, error) {
 		err    error
 	}
 	answer := make(chan outcome, 1)
-	err := p.submit(command, CompletionFunc[R](func(r R, err error) { answer <- outcome{r, err} }))
+	err := p.Submit(command, 0, CompletionFunc[R](func(r R, err error) { answer <- outcome{r, err} }))
 	if err != nil {
 		return *new(R), err
 	}

@@ -50,12 +50,12 @@ func TestLargeCommandsAreProposedFewAtATime(t *testing.T) {
 	require.NoError(t, err)
 	var o outcomes
 	o.expect(t, p, make([]byte, 4<<20))
-	require.ErrorIs(t, p.submit(make([]byte, 1<<20), ignoreOutcome{}), ErrOverloaded)
+	require.ErrorIs(t, p.Submit(make([]byte, 1<<20), 0, ignoreOutcome{}), ErrOverloaded)
 	stop := run(t, p)
 	defer stop()
 	o.wg.Wait()
 	for range 8 {
-		for p.submit(make([]byte, 1<<20), ignoreOutcome{}) != nil {
+		for p.Submit(make([]byte, 1<<20), 0, ignoreOutcome{}) != nil {
 			_, err := p.do(t.Context(), []byte("x")) // waits until the queue has moved
 			if err != nil {
 				require.ErrorIs(t, err, ErrOverloaded)

@@ -327,7 +327,7 @@ func (e *explainer) running(ctx context.Context) error {
 
 // quietAfter is how long nothing has been sent to or received from the endpoint of an attempt before the
 // log of the service is referred to.
-const quietAfter = 30 * time.Second
+const quietAfter = 5 * time.Second
 
 // quiet refers to the log of the service if its process has been busy for quietAfter: with a step, or with
 // what is between two steps.

@@ -293,17 +293,19 @@ func TestExplanations(t *testing.T) {
 				"Endpoint: Something was last sent to or received from it at 2026-11-20T18:21:10.000Z (29s ago). If it sends nothing, it is asked to suspend at 2026-11-20T18:22:10.000Z (in 31s) (inactivity timeout), and the attempt is aborted and retried at 2026-11-20T18:32:10.000Z (in 10m 31s) (abort timeout).",
 				"Progress: The last entry of its journal is number 2, Run, stored at 2026-11-20T18:21:09.000Z (30s ago).",
 			},
-			steps: []string{"`platform invocations describe ID` shows its journal."},
-		},
-		"running, silent for half a minute": {
-			row: `"status":"running","last_start_at":"2026-11-20T18:21:00Z","last_attempt_deployment_id":"dp_1a",` +
-				`"target_service_name":"S","pinned_service_protocol_version":7,"last_active_at":"2026-11-20T18:21:09Z","suspend_at":"2026-11-20T18:22:09Z","abort_at":"2026-11-20T18:32:09Z"`,
-			summary: "An attempt is in progress, since 2026-11-20T18:21:00.000Z (39s ago), on dp_1a.",
-			details: []string{
-				"Endpoint: Something was last sent to or received from it at 2026-11-20T18:21:09.000Z (30s ago). If it sends nothing, it is asked to suspend at 2026-11-20T18:22:09.000Z (in 30s) (inactivity timeout), and the attempt is aborted and retried at 2026-11-20T18:32:09.000Z (in 10m 30s) (abort timeout).",
-			},
 			steps: []string{
 				"See the log of the service at http://localhost:9080/ (dp_1a): what its process does is known only there.",
+				"`platform invocations describe ID` shows its journal.",
+			},
+		},
+		"running, silent for a moment": {
+			row: `"status":"running","last_start_at":"2026-11-20T18:21:00Z","last_attempt_deployment_id":"dp_1a",` +
+				`"target_service_name":"S","pinned_service_protocol_version":7,"last_active_at":"2026-11-20T18:21:35Z","suspend_at":"2026-11-20T18:22:09Z","abort_at":"2026-11-20T18:32:09Z"`,
+			summary: "An attempt is in progress, since 2026-11-20T18:21:00.000Z (39s ago), on dp_1a.",
+			details: []string{
+				"Endpoint: Something was last sent to or received from it at 2026-11-20T18:21:35.000Z (4s ago). If it sends nothing, it is asked to suspend at 2026-11-20T18:22:09.000Z (in 30s) (inactivity timeout), and the attempt is aborted and retried at 2026-11-20T18:32:09.000Z (in 10m 30s) (abort timeout).",
+			},
+			steps: []string{
 				"`platform invocations describe ID` shows its journal.",
 			},
 		},
@@ -367,7 +369,7 @@ func TestExplanations(t *testing.T) {
 				"Endpoint: Something was last sent to or received from it at 2026-11-20T18:21:10.000Z (29s ago). If it sends nothing, the attempt is aborted and retried at 2026-11-20T18:32:10.000Z (in 10m 31s) (abort timeout).",
 				"Progress: No step of its handler is stored yet, only the input.",
 			},
-			steps: []string{"`platform invocations describe ID` shows its journal."},
+			steps: []string{"See the log of the service: what its process does is known only there.", "`platform invocations describe ID` shows its journal."},
 		},
 		"running for less than a minute": {
 			row:     `"status":"running","last_start_at":"2026-11-20T18:20:40Z","target_service_name":"S","pinned_service_protocol_version":7`,

@@ -119,7 +119,7 @@ func sysScheduler() *Table {
 			return number(q.Stages[flowcontrol.Inbox] + q.Stages[flowcontrol.Scheduled])
 		}),
 		plain("status", Text, "ready, scheduled, blocked, or dormant if it is paused", func(q *queueRow) value { return q.status() }),
-		plain("head_entry_id", Text, "entry that gets the next slot, or has waited longest if all wait for their keys", func(q *queueRow) value { return invocationText(q.Head.ID) }),
+		plain("head_entry_id", Text, "entry that gets the next slot, or has waited longest if all wait for their keys; NULL if all are scheduled", func(q *queueRow) value { return invocationText(q.Head.ID) }),
 		plain("scheduled_at", Timestamp, "when a rate limit allows the head to start", func(q *queueRow) value { return millis(q.Blocked.Until) }),
 		plain("blocked_on", Text, "paused, scope-paused, lock, limit-key-concurrency or throttling-rules", func(q *queueRow) value { return text(q.Blocked.Cause.String()) }),
 		plain("blocked_on_json", Text, "details", func(q *queueRow) value { return q.details() }),

@@ -25,7 +25,9 @@ Group 0 is the metadata of the cluster, group P+1 is partition P. Tables are sho
 are on disk: entries that were applied shortly before a crash are in the log only, and are
 applied again at the next start.
 
-An entry that cannot be decoded is shown with the reason and its bytes in hex.
+An entry that cannot be decoded is shown with the reason and its bytes in hex. An export goes on
+after damaged blocks: a line with an error has the key after which rows are missing, and the exit
+status is 1.
 
 Flags:
 `

@@ -1,9 +1,12 @@
 package offline
 
 import (
+	"cmp"
+	"encoding/binary"
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -250,4 +253,56 @@ func TestInspectShowsThatTheMetadataAreDamaged(t *testing.T) {
 	require.Len(t, s.Groups, 2)
 	require.EqualValues(t, MetadataGroup, s.Groups[0].Group)
 	require.Contains(t, s.Groups[0].Errors[0], "both meta pages are invalid")
+}
+
+// TestAnExportContinuesAfterDamage damages a block in the middle of a table file.
+func TestAnExportContinuesAfterDamage(t *testing.T) {
+	path := stopped(t)
+	db, err := store.Open(filepath.Join(path, "state"), store.Options{})
+	require.NoError(t, err)
+	p, err := db.Partition(testPartition)
+	require.NoError(t, err)
+	txn := p.Begin()
+	const count = 3000
+	for i := range uint64(count) {
+		id := ids.NewInvocation(i, [16]byte(binary.BigEndian.AppendUint64(make([]byte, 8), i*0x9e3779b97f4a7c15)))
+		txn.PutInvocation(&machine.Invocation{ID: id, Target: machine.Target{Service: "Greeter", Handler: "greet", Key: id.String()}, Status: machine.Invoked})
+	}
+	require.NoError(t, txn.Commit(3, 1))
+	wait, err := db.Flush()
+	require.NoError(t, err)
+	require.NoError(t, wait(t.Context()))
+	require.NoError(t, db.Close())
+
+	tables, err := filepath.Glob(filepath.Join(path, "state", "*.sst"))
+	require.NoError(t, err)
+	damaged := slices.MaxFunc(tables, func(a, b string) int { return cmp.Compare(size(t, a), size(t, b)) })
+	text, err := os.ReadFile(damaged)
+	require.NoError(t, err)
+	copy(text[len(text)/2:], "damage")
+	require.NoError(t, os.WriteFile(damaged, text, 0o600))
+
+	d := openDir(t, path, true)
+	var read []string
+	var gaps []Row
+	err = d.Rows(t.Context(), testPartition, Selection{Table: "live"}, func(r Row) error {
+		if r.Error != "" {
+			gaps = append(gaps, r)
+		} else {
+			read = append(read, r.ID)
+		}
+		return nil
+	})
+	require.ErrorContains(t, err, "rows are missing where a line has an error")
+	require.ErrorContains(t, err, filepath.Base(damaged))
+	require.Len(t, gaps, 1)
+	require.Contains(t, gaps[0].Error, "rows after this key cannot be read")
+	require.Less(t, len(read), count)
+	require.Greater(t, len(read), count/2, "rows before and after the damage")
+}
+
+func size(t *testing.T, path string) int64 {
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	return info.Size()
 }

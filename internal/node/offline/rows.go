@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cockroachdb/pebble/v2"
 	"google.golang.org/protobuf/proto"
 
 	"platform/internal/ids"
@@ -56,7 +58,8 @@ var records = map[string]func() proto.Message{
 var byID = map[string]bool{"live": true, "completed": true, "journal": true, "notified": true}
 
 // Rows calls visit for the rows of a partition on disk, which do not reflect log entries
-// applied after the last flush. It stops when visit fails.
+// applied after the last flush. It stops when visit fails. Where rows cannot be read because a
+// file is damaged, visit gets the key before them with the error, and Rows fails at the end.
 func (d *Directory) Rows(ctx context.Context, id uint32, only Selection, visit func(Row) error) error {
 	groups, err := d.logs.Groups()
 	if err != nil {
@@ -81,15 +84,58 @@ func (d *Directory) Rows(ctx context.Context, id uint32, only Selection, visit f
 	if err != nil {
 		return err
 	}
-	err = export.Rows(ctx, nil, func(key, value []byte) (bool, error) {
+	err = readableRows(ctx, export, visit, func(key, value []byte) error {
 		row := describeRow(key, value)
 		if only.Table != "" && row.Table != only.Table || only.ID != "" && row.ID != only.ID {
-			return true, nil
+			return nil
 		}
-		return true, visit(row)
+		return visit(row)
 	})
-	if damage := errors.Join(err, export.Close()); damage != nil {
-		return pebbledb.Explain(damage)
+	return errors.Join(err, export.Close())
+}
+
+// readableRows calls visit for the rows that can be read, and gap for the key before each range that
+// cannot. After damage it continues at the next key that does not begin like the last one that was read:
+// with all its bytes but the last, then fewer, until a row can be read.
+func readableRows(ctx context.Context, export *store.Export, gap func(Row) error, visit func(key, value []byte) error) error {
+	var from []byte
+	var damage error
+	last, shared := []byte{0}, 1
+	for {
+		read := false
+		err := export.Rows(ctx, from, func(key, value []byte) (bool, error) {
+			last, read = append(last[:0], key...), true
+			return true, visit(key, value)
+		})
+		if !pebble.IsCorruptionError(err) {
+			if err == nil && damage != nil {
+				return fmt.Errorf("rows are missing where a line has an error: %w", damage)
+			}
+			return err
+		}
+		if read || damage == nil {
+			shared = len(last)
+			damage = pebbledb.Explain(err)
+			if err := gap(Row{Table: store.TableOf(last), Key: hex.EncodeToString(last), Error: "rows after this key cannot be read: " + damage.Error()}); err != nil {
+				return err
+			}
+		} else if shared--; shared == 0 {
+			last, shared = append(last[:0], from...), 1
+		}
+		if from = successor(last[:shared]); from == nil {
+			return damage
+		}
+	}
+}
+
+// successor returns the smallest key that is larger than all that begin with prefix, nil if there is none.
+func successor(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			next := bytes.Clone(prefix[:i+1])
+			next[i]++
+			return next
+		}
 	}
 	return nil
 }

@@ -153,12 +153,25 @@ func sameHandlers(before, after []client.Handler) bool {
 }
 
 // optionChanges lists what differs between two revisions of a service besides its type
-// and handlers.
+// and handlers, and which changes of operators end.
 func optionChanges(u update) []string {
-	return slices.DeleteFunc(fieldChanges(u.before.Fields, u.after.Fields), func(change string) bool {
+	var changes []string
+	all := fieldChanges(u.before.Fields, u.after.Fields)
+	for _, change := range all {
 		name, _, _ := strings.Cut(change, ":")
-		return slices.Contains([]string{"ty", "revision", "deployment_id"}, name) || strings.HasPrefix(change, "info")
-	})
+		name, _ = strings.CutSuffix(name, " changed")
+		group, _, _ := strings.Cut(name, ".")
+		if slices.Contains([]string{"ty", "revision", "deployment_id", "info", "server_defaults", "overridden"}, group) {
+			continue
+		}
+		if slices.ContainsFunc(all, func(c string) bool {
+			return strings.HasPrefix(c, "overridden."+name+":") && strings.HasSuffix(c, " -> none")
+		}) {
+			change += " (an operator had changed it)"
+		}
+		changes = append(changes, change)
+	}
+	return changes
 }
 
 // fieldChanges lists the fields that differ, as "name: old -> new".

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"platform/internal/errcode"
+	"platform/internal/ids"
 	"platform/internal/limits"
 	"platform/internal/raftgroup"
 	"platform/partition/journal"
@@ -72,21 +73,21 @@ func splitBySize(p *machine.Progress, sizes []int) []progressPart {
 // errMalformed means that the machine rejects the progress, so that its sizes do not matter.
 var errMalformed = errors.New("malformed command")
 
-// readSizes returns how many bytes each step of progress copies, nil if none does. Values
-// that the progress itself sets are counted; those of earlier progress that is not applied
-// yet are unknown.
+// readSizes returns how many bytes each step of progress copies, nil if none does. State that
+// earlier progress sets and that is not applied yet may be in any key.
 func (l *leadership) readSizes(p *machine.Progress) ([]int, error) {
 	reads, copies := countCopies(p.Steps)
 	if reads == 0 && copies < manyCopies {
 		return nil, nil
 	}
+	unapplied := l.unapplied.of(p.ID) // before the view, in which it may be
 	view := l.p.tables.View()
 	defer view.Close()
 	inv, err := view.Invocation(p.ID)
 	if err != nil || inv == nil {
 		return nil, err
 	}
-	c := copySizes{view: view, object: inv.Target.Object(), values: map[string]int{}, keys: -1}
+	c := copySizes{view: view, object: inv.Target.Object(), values: map[string]int{}, keys: -1, unapplied: unapplied}
 	if copies >= manyCopies {
 		c.row, c.call = copiedOf(inv)
 	}
@@ -124,7 +125,9 @@ type copySizes struct {
 	object    machine.Object
 	row, call int            // copied by each row of the object, and by each call
 	values    map[string]int // sizes of the values of state that have been read or set
-	keys      int            // size of all keys of state; -1: not read yet
+	keys      int            // size of all keys of state in the tables; -1: not read yet
+	added     int            // size of the keys that the progress sets
+	unapplied int            // size of the state that earlier progress sets
 }
 
 // of returns how many bytes a step copies. The error is errMalformed if the step cannot be decoded.
@@ -139,7 +142,7 @@ func (c *copySizes) of(s *machine.Step) (int, error) {
 	case s.Type == journal.GetLazyState || s.Type == journal.SetState:
 		return c.ofState(s)
 	case s.Type == journal.ClearAllState:
-		c.keys = 0
+		c.keys, c.added, c.unapplied = 0, 0, 0
 	case copiesKey(s.Type):
 		return c.row, nil
 	}
@@ -150,7 +153,7 @@ func (c *copySizes) ofKeys() (size int, err error) {
 	if c.keys < 0 {
 		c.keys, err = keysSize(c.view, c.object, keysBytes)
 	}
-	return c.keys, err
+	return c.keys + c.added + c.unapplied, err
 }
 
 func (c *copySizes) ofState(s *machine.Step) (int, error) {
@@ -160,6 +163,7 @@ func (c *copySizes) ofState(s *machine.Step) (int, error) {
 	}
 	if s.Type == journal.SetState {
 		c.values[string(command.Key)] = len(command.Value)
+		c.added += len(command.Key)
 		return c.row, nil
 	}
 	size, known := c.values[string(command.Key)]
@@ -167,9 +171,53 @@ func (c *copySizes) ofState(s *machine.Step) (int, error) {
 		if size, err = c.view.ValueSize(c.object, command.Key); err != nil {
 			return 0, fmt.Errorf("read the size of state: %w", err)
 		}
+		size = max(size, c.unapplied)
 		c.values[string(command.Key)] = size
 	}
 	return size, nil
+}
+
+// unappliedState is how many bytes of state the progress of each invocation sets that has no outcome
+// yet, so that the state may not be in the tables.
+type unappliedState struct {
+	mu   sync.Mutex // covers byID
+	byID map[ids.Invocation]int
+}
+
+func (u *unappliedState) of(id ids.Invocation) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.byID[id]
+}
+
+// add counts n bytes, or removes them.
+func (u *unappliedState) add(id ids.Invocation, n int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.byID == nil {
+		u.byID = map[ids.Invocation]int{}
+	}
+	if u.byID[id] += n; u.byID[id] == 0 {
+		delete(u.byID, id)
+	}
+}
+
+// track counts the state that progress sets until its outcome is passed to done.
+func (u *unappliedState) track(p *machine.Progress, done func(machine.Outcome, error)) func(machine.Outcome, error) {
+	size := 0
+	for i := range p.Steps {
+		if s := &p.Steps[i]; s.Kind == machine.StepCommand && s.Type == journal.SetState {
+			size += len(s.Payload)
+		}
+	}
+	if size == 0 {
+		return done
+	}
+	u.add(p.ID, size)
+	return func(o machine.Outcome, err error) {
+		u.add(p.ID, -size)
+		done(o, err)
+	}
 }
 
 // copiedOf returns how many bytes of an invocation each row of its object and each of its calls

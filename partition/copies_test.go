@@ -2,6 +2,7 @@ package partition
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,8 @@ func TestCopiesAreBoundedPerEntry(t *testing.T) {
 	c := newCopying(t)
 	t.Run("reads of a value", c.testReads)
 	t.Run("lists of keys", c.testLists)
+	t.Run("lists of keys that are set", c.testListsOfNewKeys)
+	t.Run("reads of state that is not applied", c.testReadsOfUnappliedState)
 	t.Run("after a part that is too large", c.testPartsAfterAFailedOne)
 	t.Run("sizes of a restart", c.testRestartSizes)
 	t.Run("a restart that copies too much", c.testRestartTooLarge)
@@ -133,6 +136,45 @@ func (c *copying) testLists(t *testing.T) {
 	for _, step := range remove {
 		c.progress(t, step)
 	}
+}
+
+func (c *copying) testListsOfNewKeys(t *testing.T) {
+	const lists, keys, size = 5, 200, 10_000
+	var steps, remove []machine.Step
+	for i := range keys {
+		key := fmt.Sprintf("%0*d", size, i)
+		steps, remove = append(steps, machinetest.SetState(key, nil)), append(remove, machinetest.ClearState(key))
+	}
+	for i := range uint32(lists) {
+		steps = append(steps, machinetest.GetStateKeys(2000+i))
+	}
+	require.GreaterOrEqual(t, c.progress(t, steps...), uint64(lists*keys*size/copiedBytes))
+	c.progress(t, remove...)
+}
+
+func (c *copying) testReadsOfUnappliedState(t *testing.T) {
+	c.lead(t, func(l *leadership) error {
+		propose := func(done func(machine.Outcome, error), steps ...machine.Step) *machine.Progress {
+			p := &machine.Progress{ID: c.id, Attempt: c.record.Attempt, Pin: machine.Pin{Deployment: "d", Protocol: 5}, Steps: steps}
+			if done != nil {
+				attemptSource{l}.Propose(p, done)
+			}
+			return p
+		}
+		stored := make(chan error, 1)
+		propose(func(_ machine.Outcome, err error) { stored <- err }, machinetest.SetState("y", make([]byte, 1<<20)))
+		sizes, err := l.readSizes(propose(nil, machinetest.GetState(3000, "y"), machinetest.GetStateKeys(3001)))
+		if err == nil {
+			err = <-stored
+		}
+		if err != nil {
+			return err
+		}
+		require.Len(t, sizes, 2)
+		require.GreaterOrEqual(t, sizes[0], 1<<20)
+		require.Equal(t, 0, l.unapplied.of(c.id))
+		return nil
+	})
 }
 
 // The parts after one that cannot be proposed are not proposed either.

@@ -95,6 +95,7 @@ func (a attemptSource) Propose(p *machine.Progress, done func(machine.Outcome, e
 		done(o, err)
 	}
 	parts, err := a.l.splitProgress(a.l.timed(p))
+	done = a.l.unapplied.track(p, done)
 	if err != nil {
 		report(machine.Outcome{}, err)
 		return

@@ -46,6 +46,7 @@ type leadership struct {
 	clock         *clock
 	proposer      *raftgroup.Proposer[machine.Outcome]
 	bulkProgress  bulkProgress
+	unapplied     unappliedState
 	large         *largeCommands
 	session       attempts.Session
 	recent        *recent

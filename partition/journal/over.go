@@ -87,9 +87,9 @@ func (f *Future) Depth() int {
 	return deepest + 1
 }
 
-// Size returns the number of leaves; duplicates count repeatedly.
+// Size returns the number of nodes and leaves; duplicates count repeatedly.
 func (f *Future) Size() int {
-	n := len(f.Completions) + len(f.Signals) + len(f.Names)
+	n := 1 + len(f.Completions) + len(f.Signals) + len(f.Names)
 	for i := range f.Nested {
 		n += f.Nested[i].Size()
 	}

@@ -501,6 +501,40 @@ func TestDelayedKillSparesALaterInvocation(t *testing.T) {
 	}
 }
 
+// TestSignalsThatAreNotAwaitedAreBounded sends signals to a handler that awaits very many other
+// results, in each of which every signal is searched for.
+func TestSignalsThatAreNotAwaitedAreBounded(t *testing.T) {
+	const leaves, signals = 50_000, 400
+	sleeping := func(n int) (f journal.Future) {
+		f.Combinator = journal.CombineAllCompleted
+		for i := range uint32(n) {
+			f.Completions = append(f.Completions, i+1)
+		}
+		return f
+	}
+	nested := sleeping(1)
+	nested.Nested = make([]journal.Future, leaves) // without leaves
+	for name, await := range map[string]journal.Future{"leaves": sleeping(leaves), "nodes": nested} {
+		for level, want := range map[feature.Level]machine.Status{feature.Level3: machine.Suspended, feature.Level4: machine.Invoked} {
+			b := newBounded(t, level)
+			service := machine.Target{Service: "S", Handler: "h"}
+			id, other := ids.NewInvocation(0, [16]byte{1}), ids.NewInvocation(0, [16]byte{2})
+			attempt := b.invoke(id, service, journal.NewInput(nil, nil))
+			b.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: []machine.Step{
+				machinetest.Sleep(1, 1<<40), {Kind: machine.StepSuspend, Await: &await},
+			}})
+			var steps []machine.Step
+			for i := range uint32(signals) {
+				steps = append(steps, machinetest.SendSignal(id, journal.NumberedSignal(17+i), nil))
+			}
+			b.apply(&machine.Progress{ID: other, Attempt: b.invoke(other, service, journal.NewInput(nil, nil)), Steps: steps})
+			inv, err := b.st.Invocation(id)
+			require.NoError(t, err)
+			require.Equal(t, want, inv.Status, "%s at level %d", name, level)
+		}
+	}
+}
+
 // TestASignalDoesNotMakeNotificationsExpensive lets thousands of sleeps end that a handler awaits
 // together, after a signal that it may not have consumed.
 func TestASignalDoesNotMakeNotificationsExpensive(t *testing.T) {

@@ -50,7 +50,7 @@ const (
 	// await that exceeds it is the last. From feature level 4 on, further handlers that suspend
 	// or wait run instead, and suspend again in a later entry.
 	maxLookups = 128 << 10
-	// leavesPerLookup is how many leaves of an await take as long to evaluate as a lookup.
+	// leavesPerLookup is how many leaves or nodes of an await take as long to evaluate as a lookup.
 	leavesPerLookup = 64
 )
 
@@ -127,6 +127,11 @@ func (m *Machine) arrivedSince(inv *Invocation, await *journal.Future) (bool, er
 // wakeIfOver admits a suspended invocation if a new notification ends its await. Everything
 // in a pruned await was pending before the notification.
 func (m *Machine) wakeIfOver(inv *Invocation, n notification) error {
+	cost := inv.Await.Size() / leavesPerLookup
+	if cost > 0 && !m.mayEvaluate() { // even to search for the notification
+		return m.admit(inv, nil)
+	}
+	m.lookups += cost
 	if !inv.Await.Has(n.id) {
 		m.st.PutInvocation(inv)
 		return nil
@@ -134,7 +139,6 @@ func (m *Machine) wakeIfOver(inv *Invocation, n notification) error {
 	if !m.mayEvaluate() {
 		return m.admit(inv, nil)
 	}
-	m.lookups += inv.Await.Size() / leavesPerLookup
 	var failed error
 	settled := func(id journal.NotificationID) journal.Settled {
 		switch {

@@ -9,7 +9,7 @@ import (
 // progressBuffer accumulates the steps of an attempt until they are proposed.
 type progressBuffer struct {
 	steps     []machine.Step
-	bytes     int  // of their payloads
+	bytes     int  // of them
 	lingering bool // they may wait a moment for more
 	rejected  bool // a proposal was rejected: the journal must not have gaps, so no other follows
 }
@@ -18,7 +18,7 @@ type progressBuffer struct {
 func (b *progressBuffer) add(step machine.Step, passive bool) {
 	b.lingering = passive && (b.lingering || len(b.steps) == 0)
 	b.steps = append(b.steps, step)
-	b.bytes += len(step.Payload)
+	b.bytes += stepSize(&step)
 }
 
 // take removes and returns the steps.
@@ -68,7 +68,7 @@ func (a *attempt) flush(force bool) {
 		}
 		part := &machine.Progress{ID: p.ID, Attempt: p.Attempt, Pin: p.Pin, Steps: steps, Errors: p.Errors}
 		p.Errors = 0 // counted once
-		volume, final := payloadSize(steps), final && i == len(parts)-1
+		volume, final := stepsSize(steps), final && i == len(parts)-1
 		a.s.part.Propose(part, func(o machine.Outcome, err error) { t.proposed(a, part, volume, final, o, err) })
 	}
 }
@@ -83,7 +83,7 @@ func (t *task) dropped(a *attempt, parts [][]machine.Step) bool {
 	}
 	t.pending -= len(parts)
 	for _, steps := range parts {
-		t.volume -= payloadSize(steps)
+		t.volume -= stepsSize(steps)
 	}
 	a.count()
 	t.moved.Broadcast()
@@ -130,7 +130,8 @@ func batches(steps []machine.Step) [][]machine.Step {
 	return append(out, steps[first:])
 }
 
-// stepSize returns the approximate size of a step in a log command.
+// stepSize returns the approximate size of a step in a log command. A step without a payload counts as
+// well: an endpoint may send any number of them.
 func stepSize(s *machine.Step) int {
 	size := 64 + len(s.Payload)
 	if s.Failure != nil {
@@ -144,10 +145,10 @@ func stepSize(s *machine.Step) int {
 	return size
 }
 
-// payloadSize returns the bytes of payloads in steps.
-func payloadSize(steps []machine.Step) (size int) {
+// stepsSize returns the approximate size of steps in a log command.
+func stepsSize(steps []machine.Step) (size int) {
 	for i := range steps {
-		size += len(steps[i].Payload)
+		size += stepSize(&steps[i])
 	}
 	return size
 }

@@ -46,13 +46,39 @@ func TestLargeStepsAreProposedAsSeveralCommands(t *testing.T) {
 		require.Nil(t, (<-ended).Failure)
 		steps := 0
 		for _, p := range o.shard.seen {
-			if size := payloadSize(p.Steps); size > limits.ProgressBatch {
+			if size := stepsSize(p.Steps); size > limits.ProgressBatch {
 				require.Less(t, size, 5<<20+1<<10)
 			}
 			steps += len(p.Steps)
 		}
 		require.Equal(t, 23, steps)
 		require.Len(t, o.shard.seen, 8, "three values a command; then the large one with output and end")
+	})
+}
+
+// Commands without content count, too, so that an endpoint that sends them faster than they are stored
+// has to wait.
+func TestEmptyCommandsAreBoundedInTransit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sends, commands = 20, 10_000
+		var o *offline
+		sent := 0
+		o = newOffline(t, policy(1, metadata.Pause), func(w *wire) {
+			w.ok()
+			o.shard.hold(true)
+			for sent < sends {
+				w.send(t, strings.Repeat(frame(journal.ClearAllState, ""), commands))
+				sent++
+			}
+			w.send(t, outputHi+end)
+		})
+		defer o.close()
+		_, ended := o.shard.call(counter("k"), 1, "")
+		synctest.Wait()
+		require.Less(t, sent, 2*openVolume/(64*commands))
+		o.shard.hold(false)
+		require.Nil(t, (<-ended).Failure)
+		require.Equal(t, sends, sent)
 	})
 }
 

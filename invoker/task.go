@@ -35,7 +35,7 @@ type task struct {
 	a                  *attempt             // from loading to reporting
 	retry              retryState
 	pending            int       // proposals without an outcome
-	volume             int       // payload bytes in them
+	volume             int       // bytes of their steps
 	size               int       // of the last replay, 0: unknown
 	slot               *share    // the service whose slot it holds; nil: none
 	last               *failure  // of the last failed attempt, see setLast

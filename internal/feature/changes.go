@@ -74,6 +74,7 @@ var changes = []Change{
 	{Level4, CommandField, "Step.cause", "an attempt that failed records the cause of its failure"},
 	{Level4, RecordField, "Invocation.causes", "the record of an invocation stores when failures of the same cause first occurred"},
 	{Level4, RecordField, "Invocation.signal_bytes", "the signals and awakeables in the journal of an invocation are bounded to 256 MiB, of which each counts at least 4 KiB"},
+	{Level4, RecordField, "Invocation.result_in_journal", "results of 4 KiB and more are stored once, in the journal, instead of also in the record of the invocation"},
 	{Level4, CommandField, "Lead.recovered", "a leader that was recovered without all data skips the sequence numbers that it may have used"},
 	{Level4, LogCommand, "CreateJob, AdvanceJob and StopJob", "the metadata has jobs: operations on many invocations"},
 	{Level4, LogCommand, "CreateToken, RevokeToken and UseTokens", "the metadata has the tokens of clients of the HTTP ports"},

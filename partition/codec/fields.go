@@ -348,6 +348,7 @@ const (
 	fieldInvocationCauses            = 45
 	fieldInvocationSignalBytes       = 46
 	fieldInvocationAwaitReduced      = 47
+	fieldInvocationResultInJournal   = 48
 )
 
 const (

@@ -106,6 +106,7 @@ func (w *writer) fieldsAfterResult(inv *machine.Invocation) {
 	}
 	w.uint(fieldInvocationSignalBytes, inv.SignalBytes)
 	w.bool(fieldInvocationAwaitReduced, inv.AwaitReduced)
+	w.bool(fieldInvocationResultInJournal, inv.ResultInJournal)
 }
 
 // DecodeInvocation decodes the record of an invocation, which aliases b.
@@ -208,6 +209,8 @@ func DecodeInvocation(b []byte) (*machine.Invocation, error) {
 			inv.SignalBytes = r.u64()
 		case fieldInvocationAwaitReduced:
 			inv.AwaitReduced = r.bool()
+		case fieldInvocationResultInJournal:
+			inv.ResultInJournal = r.bool()
 		default:
 			r.unknown("invocation")
 		}

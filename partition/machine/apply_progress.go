@@ -53,11 +53,7 @@ func (m *Machine) step(inv *Invocation, steps []Step, i int) (stored bool, err e
 		}
 		return true, m.suspend(inv, s.Await)
 	case StepEnd:
-		result, err := m.lastOutput(inv, steps)
-		if err != nil {
-			return true, err
-		}
-		return true, m.complete(inv, result)
+		return true, m.end(inv, steps)
 	case StepRetry:
 		return false, m.recordFailure(inv, s)
 	case StepFail:

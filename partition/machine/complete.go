@@ -14,6 +14,20 @@ import (
 // the retention is over, see earlier.go.
 const MinRetention = 60_000
 
+// minSharedResult is the size of a result from which the record of the invocation refers to the
+// journal for it, instead of storing it once more.
+const minSharedResult = 4 << 10
+
+// end completes an invocation with the last result of its handler.
+func (m *Machine) end(inv *Invocation, steps []Step) error {
+	result, err := m.lastOutput(inv, steps)
+	if err != nil {
+		return err
+	}
+	inv.ResultInJournal = m.level >= feature.Level4 && len(result.Value) >= minSharedResult
+	return m.complete(inv, result)
+}
+
 // complete ends an invocation: the waiters receive the result, the next invocation in the
 // queue gets the key, and the record stays for its retention.
 func (m *Machine) complete(inv *Invocation, result *journal.Result) error {
@@ -81,6 +95,7 @@ func (m *Machine) deleteJournal(inv *Invocation) {
 	m.st.DeleteJournal(inv.ID, inv.Length)
 	m.deleteHistory(inv)
 	inv.Length, inv.Commands, inv.Output, inv.Signalled, inv.Seen, inv.SignalBytes = 0, 0, 0, false, 0, 0
+	inv.ResultInJournal = false
 }
 
 // lastOutput returns the last result of the handler: usually from the steps that end it,

@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -407,8 +408,13 @@ func (h *history) drawResult() journal.Result {
 	if h.chance(30) {
 		return journal.Result{Failure: &journal.Failure{Code: 400, Message: "bad"}}
 	}
+	if h.chance(30) {
+		return journal.Result{Value: largeResult}
+	}
 	return journal.Result{Value: []byte("v")}
 }
+
+var largeResult = bytes.Repeat([]byte("v"), 4<<10)
 
 // drawDeliver delivers messages, often repeatedly, and acknowledges some.
 func (h *history) drawDeliver(from, to int) {

@@ -131,6 +131,9 @@ type Invocation struct {
 	// SignalBytes is the size of the signals in the journal, of which each counts at least
 	// MinSignalBytes; 0 below feature level 4.
 	SignalBytes uint64
+	// ResultInJournal means that the tables have the value of Result only in the journal, as entry Output;
+	// false below feature level 4.
+	ResultInJournal bool
 	// QueueSeq is its sequence number in the queue for the key or, once it has the key or
 	// needs none, in the lane of its priority in its vqueue, while Inboxed.
 	QueueSeq  uint64

@@ -28,6 +28,9 @@ func (v *View) invocations(table byte) iter.Seq2[*machine.Invocation, error] {
 		lower := v.space.table(nil, table)
 		err := v.each(lower, after(lower), func(_, value []byte) (bool, error) {
 			inv, err := codec.DecodeInvocation(value)
+			if err == nil {
+				_, err = v.reader.fetchResult(v.space, inv)
+			}
 			return err == nil && yield(inv, nil), err
 		})
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"platform/internal/ids"
 	"platform/partition/codec"
+	"platform/partition/journal"
 	"platform/partition/machine"
 )
 
@@ -131,8 +132,14 @@ func (t *Txn) fillInvocations() {
 	}
 }
 
-// setCompleted writes a completed record, avoiding an intermediate copy of a large result.
+// setCompleted writes a completed record without a result that is in the journal, avoiding an
+// intermediate copy of another large one.
 func (t *Txn) setCompleted(key []byte, inv *machine.Invocation) {
+	if inv.ResultInJournal {
+		stored := *inv
+		stored.Result = &journal.Result{}
+		inv = &stored
+	}
 	if inv.Result == nil || len(inv.Result.Value) < largeEntry || inv.Result.Failure != nil {
 		t.set(key, codec.AppendInvocation(t.scratch[:0], inv))
 		return
@@ -159,6 +166,27 @@ func (r reader) invocation(s space, id *ids.Invocation) (inv *machine.Invocation
 		return nil, 0, err
 	}
 	inv, err = codec.DecodeInvocation(b)
-	inv, err = decoded(key, inv, err)
-	return inv, len(b), err
+	if inv, err = decoded(key, inv, err); err != nil {
+		return nil, 0, err
+	}
+	fetched, err := r.fetchResult(s, inv)
+	return inv, len(b) + fetched, err
+}
+
+// fetchResult reads the result of an invocation if it is only in the journal, and returns its size.
+func (r reader) fetchResult(s space, inv *machine.Invocation) (size int, err error) {
+	if !inv.ResultInJournal {
+		return 0, nil
+	}
+	key := s.entry(nil, &inv.ID, inv.Output)
+	b, err := r.row(key)
+	if err != nil {
+		return 0, err
+	}
+	e, err := codec.DecodeEntry(b)
+	if err == nil {
+		*inv.Result, err = journal.ParseOutput(e.Payload)
+	}
+	_, err = decoded(key, e, err)
+	return len(b), err
 }

@@ -3161,6 +3161,7 @@ type Invocation struct {
 	Causes            []*Cause               `protobuf:"bytes,45,rep,name=causes,proto3" json:"causes,omitempty"`                                                   // from level 4 on
 	SignalBytes       uint64                 `protobuf:"varint,46,opt,name=signal_bytes,json=signalBytes,proto3" json:"signal_bytes,omitempty"`                     // from level 4 on
 	AwaitReduced      bool                   `protobuf:"varint,47,opt,name=await_reduced,json=awaitReduced,proto3" json:"await_reduced,omitempty"`                  // from level 4 on
+	ResultInJournal   bool                   `protobuf:"varint,48,opt,name=result_in_journal,json=resultInJournal,proto3" json:"result_in_journal,omitempty"`       // result is empty: it is that of the journal entry output; from level 4 on
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -3520,6 +3521,13 @@ func (x *Invocation) GetSignalBytes() uint64 {
 func (x *Invocation) GetAwaitReduced() bool {
 	if x != nil {
 		return x.AwaitReduced
+	}
+	return false
+}
+
+func (x *Invocation) GetResultInJournal() bool {
+	if x != nil {
+		return x.ResultInJournal
 	}
 	return false
 }
@@ -5955,7 +5963,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\aservice\x18\x05 \x01(\tR\aservice\x12\x16\n" +
 	"\x06paused\x18\x06 \x01(\bR\x06paused\x12\x0e\n" +
 	"\x02by\x18\a \x01(\tR\x02by\x12\x16\n" +
-	"\x06reason\x18\b \x01(\tR\x06reason\"\xa7\r\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\"\xd3\r\n" +
 	"\n" +
 	"Invocation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x120\n" +
@@ -6013,7 +6021,8 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\ahistory\x18, \x01(\v2\x19.platform.raftlog.HistoryR\ahistory\x12/\n" +
 	"\x06causes\x18- \x03(\v2\x17.platform.raftlog.CauseR\x06causes\x12!\n" +
 	"\fsignal_bytes\x18. \x01(\x04R\vsignalBytes\x12#\n" +
-	"\rawait_reduced\x18/ \x01(\bR\fawaitReducedB\x12\n" +
+	"\rawait_reduced\x18/ \x01(\bR\fawaitReduced\x12*\n" +
+	"\x11result_in_journal\x180 \x01(\bR\x0fresultInJournalB\x12\n" +
 	"\x10_idempotency_key\"-\n" +
 	"\x05Cause\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +

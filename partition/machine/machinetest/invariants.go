@@ -1,6 +1,7 @@
 package machinetest
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -167,6 +168,7 @@ func (c *checker) record(inv *machine.Invocation) {
 		}
 		want((e.Type == journal.Input) == (i == 0), "the input is entry 0 only")
 	}
+	want(!inv.ResultInJournal || inv.Output > 0 && isOutput(entries, inv), "a result in the journal is that of the last output")
 	want(inv.Commands == commands, "the count of commands matches the journal")
 	want(inv.SignalBytes <= signals, "the size of the signals is at most that in the journal")
 	for t := range c.State.timers {
@@ -175,6 +177,15 @@ func (c *checker) record(inv *machine.Invocation) {
 		}
 	}
 	want(inv.Sleeps == sleeps, "the count of pending sleeps matches the timers")
+}
+
+// isOutput reports whether the result of an invocation is that of its last Output.
+func isOutput(entries []journal.Entry, inv *machine.Invocation) bool {
+	if int(inv.Output) >= len(entries) || entries[inv.Output].Type != journal.Output || inv.Result == nil {
+		return false
+	}
+	result, err := journal.ParseOutput(entries[inv.Output].Payload)
+	return err == nil && result.Failure == nil && bytes.Equal(result.Value, inv.Result.Value)
 }
 
 // histories checks that a history has the events that the record counts, and its bounds.

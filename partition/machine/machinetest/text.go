@@ -71,6 +71,7 @@ func (n Names) invocation(inv *machine.Invocation) string {
 	}
 	if inv.Result != nil {
 		field("result", result(*inv.Result), true)
+		field("result-in-journal", inv.Output, inv.ResultInJournal)
 	}
 	for _, t := range []struct {
 		name string

@@ -11,6 +11,7 @@
 //	CLUSTER_ROUNDS     number of faults in TestMixedFaults
 //	CLUSTER_FAULTS     kinds of faults, comma-separated names from faults_test.go
 //	CLUSTER_SNAPSHOTS  set: TestMixedFaults uses a server with frequent snapshots
+//	CLUSTER_LARGE      number of faults in TestLargeBodiesDuringFaults, of all kinds, in a cluster and again on a single node
 //	CLUSTER_NODES      number of nodes (3)
 //	CLUSTER_KILLS      number of leaders that TestConcurrencyLimitAcrossFailovers kills (3); set: it also
 //	                   requires that released slots are reused quickly

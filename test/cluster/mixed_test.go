@@ -106,8 +106,10 @@ const (
 // round injects one fault under load and reports problems.
 func (b *testbed) round(t *testing.T, f fault) (r roundResult) {
 	run := b.startLoad(t, f.zombies)
-	for begin := time.Now(); run.Succeeded() < warmupRequests && time.Since(begin) < recoveryTimeout; {
-		harness.Sleep(t.Context(), 5*time.Millisecond)
+	for begin := time.Now(); time.Since(begin) < recoveryTimeout; harness.Sleep(t.Context(), 5*time.Millisecond) {
+		if small, large := run.Succeeded(); small >= warmupRequests && large >= b.largeCallers {
+			break
+		}
 	}
 	if f.quorumLoss {
 		b.targets.SetQuorumLost(true)
@@ -122,7 +124,10 @@ func (b *testbed) round(t *testing.T, f fault) (r roundResult) {
 	harness.Sleep(t.Context(), loadAfterRecovery)
 	r.Report = run.Stop(t.Context())
 	t.Logf("%-14s %5d succeeded, %3d tolerated, %d failed, %d violations, longest gap %s, recovered after %s", f.name,
-		r.OK, r.Tolerated, len(r.Failures), len(r.Violations), slices.Max(r.Gaps).Round(time.Millisecond), r.recovery.Round(time.Millisecond))
+		r.OK, r.Tolerated, len(r.Failures), len(r.Violations), r.Longest, r.recovery.Round(time.Millisecond))
+	if b.largeCallers > 0 {
+		t.Logf("%-14s %5d large calls, %d requests repeated", "", r.LargeOK, r.LargeRepeated)
+	}
 	for _, err := range r.problems() {
 		t.Errorf("%s: %.3000s", f.name, err)
 	}

@@ -22,14 +22,15 @@ import (
 // its own host and, optionally, disk.
 type testbed struct {
 	*harness.Cluster
-	targets     *load.Nodes
-	network     *sandbox.Network // nil without a sandbox
-	disks       []*sandbox.Disk
-	results     *harness.Recorder
-	service     *harness.Service
-	runCount    int
-	clockSlack  time.Duration // how much too early timers may fire
-	directReads bool          // also read state and outputs from the server directly
+	targets      *load.Nodes
+	network      *sandbox.Network // nil without a sandbox
+	disks        []*sandbox.Disk
+	results      *harness.Recorder
+	service      *harness.Service
+	runCount     int
+	clockSlack   time.Duration // how much too early timers may fire
+	directReads  bool          // also read state and outputs from the server directly
+	largeCallers int           // clients with large bodies
 	// retryTimeout limits the retries of a request and the wait for its effects.
 	retryTimeout time.Duration
 }
@@ -43,6 +44,7 @@ type testbedOptions struct {
 
 	serviceEnv map[string]string  // added to the environment of the services
 	nodeEnv    func(int) []string // additional environment of node i
+	processEnv []string           // additional environment of all nodes, without the prefix of settings
 
 	failpoints string // failpoints to activate; requires a binary built with failpoints
 }
@@ -128,12 +130,13 @@ func (b *testbed) placement(o testbedOptions) func(int) harness.Placement {
 		if b.disks != nil {
 			p.Data = b.disks[i].Path
 		}
-		if o.nodeEnv != nil {
-			start := p.Start
-			p.Start = func(cmd *exec.Cmd) error {
+		start := p.Start
+		p.Start = func(cmd *exec.Cmd) error {
+			cmd.Env = append(cmd.Env, o.processEnv...)
+			if o.nodeEnv != nil {
 				cmd.Env = append(cmd.Env, o.nodeEnv(i)...)
-				return start(cmd)
 			}
+			return start(cmd)
 		}
 		return p
 	}
@@ -172,7 +175,7 @@ func (b *testbed) startLoad(t *testing.T, zombies bool) *load.Run {
 	b.runCount++
 	return load.Start(t.Context(), load.Config{
 		Name: fmt.Sprintf("r%d", b.runCount), Nodes: b.targets, Results: b.results,
-		Probes: 12, Interval: 30 * time.Millisecond, RetryTimeout: b.retryTimeout, ClockSlack: b.clockSlack, Zombies: zombies, DirectReads: b.directReads,
+		Probes: 12, Interval: 30 * time.Millisecond, RetryTimeout: b.retryTimeout, ClockSlack: b.clockSlack, Zombies: zombies, DirectReads: b.directReads, Large: b.largeCallers,
 	})
 }
 

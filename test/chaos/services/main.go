@@ -29,7 +29,7 @@ func main() {
 
 	quiet := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})
 	err := server.NewRestate().WithLogger(quiet, true).Bind(counter).Bind(stepper).
-		Bind(ledger(retry)).Bind(register(retry)).Bind(exclusive(retry)).Bind(waiting(retry)).Bind(order(retry)).Bind(slots(retry)).
+		Bind(ledger(retry)).Bind(register(retry)).Bind(exclusive(retry)).Bind(waiting(retry)).Bind(order(retry)).Bind(slots(retry)).Bind(store(retry)).
 		Start(context.Background(), net.JoinHostPort(os.Getenv("HOST"), os.Getenv("PORT")))
 	log.Fatal(err)
 }

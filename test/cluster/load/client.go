@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,13 +56,20 @@ func (t *requestCounts) add(at target, what string, err error) {
 	}
 }
 
+func (t *requestCounts) succeeded() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ok
+}
+
 // client is one user of the cluster.
 type client struct {
 	nodes  *Nodes
 	counts *requestCounts
 	node   int // index of the only node it uses, or anyNode
 	// retryTimeout limits the retries of a request and the wait for its effects.
-	retryTimeout time.Duration
+	retryTimeout   time.Duration
+	requestTimeout time.Duration // limits one request; 0: the default
 }
 
 // request is one HTTP request to a node.
@@ -74,7 +82,7 @@ var errNotSent = errors.New("not sent")
 // client uses another node.
 func (c *client) try(ctx context.Context, what string, do request) (harness.Response, error) {
 	t := c.nodes.pick(c.node)
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.requestTimeout, requestTimeout))
 	defer cancel()
 	defer context.AfterFunc(t.ctx, cancel)()
 	resp, err := do(ctx, c.nodes.Clients[t.node])

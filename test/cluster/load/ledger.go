@@ -15,7 +15,7 @@ import (
 
 // ledger is an object that workers add to, with their record of additions.
 type ledger struct {
-	key string
+	service, key string
 
 	mu   sync.Mutex // covers adds
 	adds []history.Add
@@ -36,7 +36,7 @@ func (l *ledger) check(ctx context.Context, c *client) error {
 	defer cancel()
 	for {
 		var entries []history.Entry
-		resp, err := c.retry(ctx, "read ledger "+l.key, call(harness.Path("Ledger", l.key, "entries"), nil, ""))
+		resp, err := c.retry(ctx, "read ledger "+l.key, call(harness.Path(l.service, l.key, "entries"), nil, ""))
 		if err == nil {
 			err = resp.Decode(&entries)
 		}

@@ -34,7 +34,7 @@ func TestGapIsLongestTimeWithoutResponse(t *testing.T) {
 		{"response after the end", at(1, 12), 11 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, gap(begin, c.acks, begin.Add(10*time.Second)))
+			require.Equal(t, c.want, gap(begin, c.acks, begin.Add(10*time.Second)).Length)
 		})
 	}
 }

@@ -28,6 +28,8 @@ type Config struct {
 	// DirectReads adds clients that read state and outputs directly and with strong queries,
 	// which older versions of the server do not support.
 	DirectReads bool
+	// Large is the number of clients that send and receive large bodies.
+	Large int
 	// Zombies means that a former leader may continue after the others have replaced it.
 	Zombies bool
 }
@@ -51,6 +53,7 @@ type Run struct {
 	clients int
 
 	counts requestCounts
+	large  requestCounts // of large bodies, which a healthy node may refuse
 	begin  time.Time
 	stop   chan struct{}
 	wg     sync.WaitGroup
@@ -66,6 +69,7 @@ func Start(ctx context.Context, cfg Config) *Run {
 	if r.cfg.DirectReads {
 		r.addOutputs()
 	}
+	r.addLarge()
 	for _, w := range r.workers {
 		r.wg.Go(func() { r.work(ctx, w) })
 	}
@@ -89,7 +93,11 @@ func (r *Run) work(ctx context.Context, w worker) {
 // newClient returns a client pinned to a node, or load-balanced with anyNode.
 func (r *Run) newClient(node int) *client {
 	r.clients++
-	return &client{nodes: r.cfg.Nodes, counts: &r.counts, node: node, retryTimeout: r.cfg.RetryTimeout}
+	c := &client{nodes: r.cfg.Nodes, counts: &r.counts, node: node, retryTimeout: r.cfg.RetryTimeout}
+	if r.cfg.Large > 0 {
+		c.requestTimeout = largeTimeout
+	}
+	return c
 }
 
 // pinnedClient returns a client pinned to a node, in turn.
@@ -99,7 +107,7 @@ func (r *Run) name(kind string, i int) string { return fmt.Sprintf("%s-%s%d", r.
 
 // newLedger returns a ledger that will be checked.
 func (r *Run) newLedger(kind string, i int) *ledger {
-	l := &ledger{key: r.name(kind, i)}
+	l := &ledger{service: "Ledger", key: r.name(kind, i)}
 	r.checks = append(r.checks, l)
 	return l
 }
@@ -194,12 +202,8 @@ func (r *Run) addQueriers() {
 	}
 }
 
-// Succeeded returns the number of successful requests so far.
-func (r *Run) Succeeded() int {
-	r.counts.mu.Lock()
-	defer r.counts.mu.Unlock()
-	return r.counts.ok
-}
+// Succeeded returns the number of successful requests so far, and separately that of calls with large bodies.
+func (r *Run) Succeeded() (small, large int) { return r.counts.succeeded(), r.large.succeeded() }
 
 // Report is the result of a run.
 type Report struct {
@@ -207,7 +211,10 @@ type Report struct {
 	Tolerated  int             // requests that failed at a faulty node
 	Failures   []Failure       // requests that failed at a healthy node
 	Gaps       []time.Duration // longest time without a response, per probe
+	Longest    Gap             // of all probes
 	Violations []error         // violated guarantees
+
+	LargeOK, LargeRepeated int // large calls: successful and repeated requests
 }
 
 // Stop stops the load, waits for pending requests and runs all checks. The cluster must
@@ -216,9 +223,17 @@ func (r *Run) Stop(ctx context.Context) Report {
 	end := time.Now()
 	close(r.stop)
 	r.wg.Wait()
-	report := Report{OK: r.counts.ok, Tolerated: r.counts.tolerated}
+	report := Report{
+		OK: r.counts.ok, Tolerated: r.counts.tolerated,
+		LargeOK: r.large.ok, LargeRepeated: r.large.tolerated + len(r.large.failures),
+	}
 	for _, p := range r.probes {
-		report.Gaps = append(report.Gaps, gap(r.begin, p.acks, end))
+		g := gap(r.begin, p.acks, end)
+		report.Gaps = append(report.Gaps, g.Length)
+		if g.Length > report.Longest.Length {
+			report.Longest = g
+			report.Longest.Key = p.ledgers[0].key
+		}
 	}
 	errs := make([]error, len(r.checks))
 	for i, c := range r.checks {
@@ -235,13 +250,28 @@ func (r *Run) Stop(ctx context.Context) Report {
 	return report
 }
 
+// Gap is a time without a response for a key.
+type Gap struct {
+	Length time.Duration
+	Until  time.Time
+	Key    string
+}
+
+// String formats the gap so that it can be found in the logs of the nodes.
+func (g Gap) String() string {
+	return fmt.Sprintf("%s (until %s, %s)", g.Length.Round(time.Millisecond), g.Until.Format("15:04:05.000"), g.Key)
+}
+
 // gap returns the longest time without an acknowledgement between begin and end.
-func gap(begin time.Time, acks []time.Time, end time.Time) time.Duration {
-	longest, last := time.Duration(0), begin
-	for _, at := range acks {
-		longest, last = max(longest, at.Sub(last)), at
+func gap(begin time.Time, acks []time.Time, end time.Time) (longest Gap) {
+	last := begin
+	for _, at := range append(acks[:len(acks):len(acks)], end) {
+		if length := at.Sub(last); length > longest.Length {
+			longest = Gap{Length: length, Until: at}
+		}
+		last = at
 	}
-	return max(longest, end.Sub(last))
+	return longest
 }
 
 // Count returns the number of violations of a kind, the prefix of their messages.

@@ -51,6 +51,8 @@ type DB struct {
 
 	written *pebbledb.WriteProgress
 	large   *pebbledb.LargeWrites
+	damage  *pebbledb.Damage
+	remover *pebbledb.Remover
 	flusher flusher
 
 	views sync.WaitGroup // open views
@@ -73,6 +75,7 @@ func Open(dir string, opts Options) (*DB, error) {
 	cache := pebble.NewCache(opts.CacheBytes + 2*int64(opts.MemTableBytes))
 	written := new(pebbledb.WriteProgress)
 	po := pebbleOptions(opts, cache, lock, written)
+	damage := pebbledb.ReportDamage(po, opts.Logger.With("component", "tables"))
 	large := pebbledb.NewLargeWrites(po)
 	db, err := pebble.Open(dir, po)
 	if err == nil {
@@ -87,7 +90,7 @@ func Open(dir string, opts Options) (*DB, error) {
 		}
 		return nil, errors.Join(fmt.Errorf("open tables %s: %w", dir, err), lock.Close())
 	}
-	return &DB{pebble: db, cache: cache, lock: lock, opts: opts, written: written, large: large, flusher: flusher{closing: make(chan struct{})}, partitions: map[uint16]*Partition{}}, nil
+	return &DB{pebble: db, cache: cache, lock: lock, opts: opts, written: written, large: large, damage: damage, remover: pebbledb.NewRemover(db, damage, dir), flusher: flusher{closing: make(chan struct{})}, partitions: map[uint16]*Partition{}}, nil
 }
 
 func (o Options) withDefaults() Options {
@@ -149,7 +152,6 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock, written *p
 			WriteStallBegin: func(i pebble.WriteStallBeginInfo) { log.Warn("writes stalled by the disk", "reason", i.Reason) },
 		},
 	}
-	pebbledb.ReportDamage(po, log)
 	pebbledb.SeparateValues(po)
 	written.Watch(po)
 	for i := range po.Levels {

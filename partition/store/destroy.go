@@ -6,12 +6,14 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"platform/internal/pebbledb"
 )
 
 // Destroy durably deletes all rows of a partition. The caller must have stopped applying to
 // it. Opening the partition afterwards returns empty tables. Destroy is idempotent.
 func (db *DB) Destroy(ctx context.Context, id uint32) error {
-	if err := db.remove(id); err != nil {
+	if err := db.remove(ctx, id); err != nil {
 		return fmt.Errorf("remove partition %d: %w", id, err)
 	}
 	wait, err := db.Flush()
@@ -24,7 +26,7 @@ func (db *DB) Destroy(ctx context.Context, id uint32) error {
 	return nil
 }
 
-func (db *DB) remove(id uint32) error {
+func (db *DB) remove(ctx context.Context, id uint32) error {
 	if id > maxPartition {
 		return fmt.Errorf("ID exceeds the maximum of %d", maxPartition)
 	}
@@ -37,6 +39,31 @@ func (db *DB) remove(id uint32) error {
 		<-p.turn
 		delete(db.partitions, uint16(id))
 	}
-	lower := binary.BigEndian.AppendUint16(nil, uint16(id)) // header and both generations
-	return db.pebble.DeleteRange(lower, after(lower), pebble.NoSync)
+	span := partitionSpan(id)
+	if err := db.remover.Remove(ctx, span); err != nil {
+		return err
+	}
+	return db.pebble.DeleteRange(span.Start, span.End, pebble.NoSync)
+}
+
+// partitionSpan returns the keys of a partition: its header and both generations.
+func partitionSpan(id uint32) pebble.KeyRange {
+	lower := binary.BigEndian.AppendUint16(nil, uint16(id))
+	return pebble.KeyRange{Start: lower, End: after(lower)}
+}
+
+// DamagedFiles receives the files of the database in which damage was found.
+func (db *DB) DamagedFiles() <-chan pebbledb.DamagedFile { return db.damage.Files() }
+
+// Affected returns which of the partitions have rows in a damaged file that cannot be read.
+func (db *DB) Affected(file pebbledb.DamagedFile, partitions []uint32) (affected []uint32, err error) {
+	spans := make([]pebble.KeyRange, len(partitions))
+	for i, id := range partitions {
+		spans[i] = partitionSpan(id)
+	}
+	found, err := db.remover.Affected(file, spans)
+	for _, i := range found {
+		affected = append(affected, partitions[i])
+	}
+	return affected, err
 }

@@ -103,9 +103,9 @@ func (m *Manager) Open(ctx context.Context) error {
 // one.
 func (m *Manager) openReplica(ctx context.Context, id uint32, layout *metadata.Layout) error {
 	place := layout.Partitions[id]
-	logs, err := m.Logs.Storage(partition.GroupID(id))
+	logs, err := m.logs(id)
 	if err != nil {
-		return fmt.Errorf("open log of partition %d: %w", id, err)
+		return err
 	}
 	if !hardstate.HoldsReplica(logs) && !m.holds(place) {
 		return nil
@@ -122,6 +122,18 @@ func (m *Manager) openReplica(ctx context.Context, id uint32, layout *metadata.L
 	}
 	m.Router.Set(id, p)
 	return nil
+}
+
+// logs opens the log of a partition. A log whose ends cannot be read quarantines the replica.
+func (m *Manager) logs(id uint32) (*logstore.PebbleStorage, error) {
+	logs, err := m.Logs.Storage(partition.GroupID(id))
+	if errors.Is(err, logstore.ErrCorrupt) {
+		err = fmt.Errorf("%w: %w", raftgroup.ErrQuarantined, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open log of partition %d: %w", id, err)
+	}
+	return logs, nil
 }
 
 // holds reports whether this node should have a replica.
@@ -149,9 +161,9 @@ func mayBegin(id datadir.Identity, record hardstate.Record, place metadata.Parti
 }
 
 func (m *Manager) openPartition(id uint32, begins bool) (*partition.Partition, error) {
-	logs, err := m.Logs.Storage(partition.GroupID(id)) // after a removal: a storage that was open before does not notice it
+	logs, err := m.logs(id) // after a removal: a storage that was open before does not notice it
 	if err != nil {
-		return nil, fmt.Errorf("open log of partition %d: %w", id, err)
+		return nil, err
 	}
 	tables, err := m.Tables.Partition(id)
 	if errors.Is(err, store.ErrDamaged) {

@@ -2,6 +2,7 @@ package replicas
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"platform/internal/cluster/routing"
 	"platform/internal/diskspace"
 	"platform/internal/feature"
+	"platform/internal/pebbledb"
 	"platform/internal/raftgroup"
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
@@ -36,7 +38,7 @@ func (noAttempts) Open(attempts.Partition) attempts.Session { return noSession{}
 func (noSession) Close()                                    {}
 
 // testManager returns the Manager of a node that is alone and has no open replica.
-func testManager(t *testing.T) *Manager {
+func testManager(t *testing.T) (m *Manager) {
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	id := datadir.Identity{Cluster: "c", Node: "n1", Incarnation: "x", Founder: true}
 	self := raft.Server{ID: raft.ServerID(id.ReplicaID()), Address: "127.0.0.1:1"} // never dialed
@@ -45,7 +47,7 @@ func testManager(t *testing.T) *Manager {
 	t.Cleanup(func() { require.NoError(t, transport.Close()) })
 	logs, err := logstore.Open(filepath.Join(dir, "log"), logstore.Options{Logger: log})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, logs.Close()) })
+	t.Cleanup(func() { require.NoError(t, m.Logs.Close()) })
 	tables, err := store.Open(filepath.Join(dir, "state"), store.Options{Logger: log})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, tables.Close()) })
@@ -139,6 +141,86 @@ func damageRecords(t *testing.T, path string) {
 		}
 	}
 	require.NoError(t, os.WriteFile(path, data, 0o600))
+}
+
+// TestAReplicaWhoseLogCannotBeOpenedIsRebuilt damages the block with the first entry of a log. Removing the log must not
+// depend on it. The block also contains the first entry of another log, which has to be removed as well.
+func TestAReplicaWhoseLogCannotBeOpenedIsRebuilt(t *testing.T) {
+	m := testManager(t)
+	m.Nodes = knownReplicas{}
+	layout, _ := m.Store.Layout()
+	require.NoError(t, m.openReplica(t.Context(), 0, layout))
+	p := m.Replica(0)
+	require.NoError(t, p.WaitLeading(t.Context()))
+	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
+	other := partition.GroupID(1)
+	logs, err := m.Logs.Storage(other)
+	require.NoError(t, err)
+	for i := range uint64(100) { // more than a block, so that the marks are in another one
+		require.NoError(t, logs.StoreLog(&raft.Log{Index: i + 1, Term: 1, Data: make([]byte, 200)}))
+	}
+	m.reopenLogs(t) // writes the entries to a table
+	m.reopenLogs(t, damageTables)
+
+	require.True(t, m.quarantined(0, m.openReplica(t.Context(), 0, layout)))
+	require.Contains(t, m.Quarantine(0), "restore the whole data directory")
+	require.ErrorIs(t, m.rebuild(t.Context(), 0), pebbledb.ErrSharedBlock)
+	require.NoError(t, m.Logs.Destroy(other))
+	require.NoError(t, m.rebuild(t.Context(), 0))
+	require.NoError(t, m.openReplica(t.Context(), 0, layout))
+	p = m.Replica(0)
+	require.NotEqual(t, m.Node.ID, p.LocalID())
+	require.Zero(t, p.Status().Last)
+	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
+	m.reopenLogs(t)
+	require.NoError(t, m.openReplica(t.Context(), 0, layout))
+	p = m.Replica(0)
+	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
+}
+
+// TestDamageThatACompactionFinds quarantines the replicas with rows in the damaged block, but not on a single node: it has
+// no other copy.
+func TestDamageThatACompactionFinds(t *testing.T) {
+	m := testManager(t)
+	m.OnFailed = func(err error) { t.Error(err) }
+	layout, _ := m.Store.Layout()
+	require.NoError(t, m.openReplica(t.Context(), 0, layout))
+	p := m.Replica(0)
+	require.NoError(t, p.WaitLeading(t.Context()))
+	file := pebbledb.DamagedFile{Path: "state/000007.sst", Reason: errors.New("checksum mismatch")}
+	m.damaged(file, []uint32{0}, nil)
+	require.Empty(t, m.Quarantine(0))
+	_, err := m.Store.RegisterNode(t.Context(), metadata.Node{Name: "n2", Incarnation: "y", FabricAddress: "http://127.0.0.1:2", FeatureLevel: feature.Supported()})
+	require.NoError(t, err)
+	m.damaged(file, []uint32{0}, nil)
+	require.Eventually(t, func() bool { return m.Quarantine(0) != "" }, time.Minute, time.Millisecond)
+	require.Contains(t, m.Quarantine(0), "state/000007.sst is damaged")
+	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
+}
+
+// reopenLogs closes the log database, changes its directory, and opens it again.
+func (m *Manager) reopenLogs(t *testing.T, changes ...func(t *testing.T, dir string)) {
+	dir := filepath.Join(m.DataDir, "log")
+	require.NoError(t, m.Logs.Close())
+	for _, change := range changes {
+		change(t, dir)
+	}
+	var err error
+	m.Logs, err = logstore.Open(dir, logstore.Options{Logger: m.Log})
+	require.NoError(t, err)
+}
+
+// damageTables flips a bit in the first block of each table of a database.
+func damageTables(t *testing.T, dir string) {
+	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	require.NoError(t, err)
+	require.NotEmpty(t, tables)
+	for _, path := range tables {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		data[10] ^= 1
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+	}
 }
 
 // TestAClosedReplicaThatIsToLeaveIsOpenedAgain checks that a replica that could not be opened

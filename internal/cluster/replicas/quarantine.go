@@ -53,6 +53,13 @@ func (q *quarantine) due(id uint32, now time.Time) bool {
 	return now.Sub(closed) >= quarantineGrace && now.Sub(r.last) >= r.pause
 }
 
+// postpone delays the next attempt to rebuild a replica.
+func (q *quarantine) postpone(id uint32, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed[id] = now
+}
+
 // rebuilt ends the quarantine of a replica whose data was removed.
 func (q *quarantine) rebuilt(id uint32, now time.Time) {
 	q.mu.Lock()

@@ -50,6 +50,7 @@ func (m *Manager) isolate(ctx context.Context, p *partition.Partition, id uint32
 		return nil
 	}
 	if err := m.rebuild(ctx, id); err != nil {
+		m.quarantine.postpone(id, time.Now())
 		return err
 	}
 	return m.openReplica(ctx, id, layout)

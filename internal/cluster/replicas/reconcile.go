@@ -32,6 +32,7 @@ const (
 // Run reconciles the replicas of this node with the partition table until ctx ends.
 func (m *Manager) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
+	wg.Go(func() { m.watchDamage(ctx) })
 	for id := range m.Router.Count() {
 		wg.Go(func() { m.reconcile(ctx, id) })
 	}

@@ -114,6 +114,9 @@ func (r *Recovery) addPartition(logs *logstore.DB, hard *hardstate.Content, id u
 	group := partition.GroupID(id)
 	s, err := logs.Storage(group)
 	if err != nil {
+		if errors.Is(err, logstore.ErrCorrupt) {
+			r.Unusable[id], err = err.Error(), nil
+		}
 		return err
 	}
 	info, err := hardstate.Inspect(s)

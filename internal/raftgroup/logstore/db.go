@@ -40,7 +40,25 @@ type DB struct {
 	written  *pebbledb.WriteProgress
 	large    *pebbledb.LargeWrites
 	files    *entryFiles
+	damage   *pebbledb.Damage
+	remover  *pebbledb.Remover
 	readOnly bool
+}
+
+// DamagedFiles receives the files of the database in which damage was found.
+func (l *DB) DamagedFiles() <-chan pebbledb.DamagedFile { return l.damage.Files() }
+
+// Affected returns which of the groups have entries in a damaged file that cannot be read.
+func (l *DB) Affected(file pebbledb.DamagedFile, groups []uint32) (affected []uint32, err error) {
+	spans := make([]pebble.KeyRange, len(groups))
+	for i, group := range groups {
+		spans[i].Start, spans[i].End = groupBounds(keyKindLog, group)
+	}
+	found, err := l.remover.Affected(file, spans)
+	for _, i := range found {
+		affected = append(affected, groups[i])
+	}
+	return affected, err
 }
 
 // Written counts what flushes and compactions write, see pebbledb.WriteProgress, and the chunks of entries in files: on a
@@ -82,7 +100,7 @@ func Open(dir string, opts Options) (*DB, error) {
 	}
 	written := new(pebbledb.WriteProgress)
 	po.EventListener = new(pebble.EventListener)
-	pebbledb.ReportDamage(po, logger.With("component", "log_database"))
+	damage := pebbledb.ReportDamage(po, logger.With("component", "log_database"))
 	pebbledb.SeparateValues(po)
 	written.Watch(po)
 	large := pebbledb.NewLargeWrites(po)
@@ -90,7 +108,7 @@ func Open(dir string, opts Options) (*DB, error) {
 	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
 	db, err := openPebble(dir, po)
 	if err == nil {
-		if err = pebbledb.CheckFiles(db, fs, dir); err != nil {
+		if err = errors.Join(pebbledb.CheckFiles(db, fs, dir), checkValues(db)); err != nil {
 			err = errors.Join(err, db.Close())
 		}
 	}
@@ -101,7 +119,7 @@ func Open(dir string, opts Options) (*DB, error) {
 		}
 		return nil, fmt.Errorf("open log database %s: %w", dir, readError(err))
 	}
-	return &DB{db: db, cache: cache, written: written, large: large, files: newEntryFiles(db, po, dir), readOnly: opts.ReadOnly}, nil
+	return &DB{db: db, cache: cache, written: written, large: large, files: newEntryFiles(db, po, dir), readOnly: opts.ReadOnly, damage: damage, remover: pebbledb.NewRemover(db, damage, dir)}, nil
 }
 
 // openPebble opens a database whose write-ahead log records in each chunk up to where it
@@ -127,6 +145,18 @@ func openPebble(dir string, po *pebble.Options) (*pebble.DB, error) {
 		return nil, err
 	}
 	return pebble.Open(dir, po)
+}
+
+// checkValues reads the values of all groups. They are so small that many groups share a block: without it, the
+// terms, votes and marks of all of them are unknown, so that none can be repaired alone.
+func checkValues(db *pebble.DB) error {
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{keyKindStable}, UpperBound: []byte{keyKindStable + 1}})
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+	}
+	return errors.Join(it.Error(), it.Close())
 }
 
 // Close closes the database; all groups that use it must be shut down before.

@@ -1,6 +1,7 @@
 package logstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -16,19 +17,20 @@ var KeyLeaving = []byte("Leaving")
 // and the replica must have left the configuration: if it lost its log and votes while it
 // counts for the quorum, data would be lost.
 func (l *DB) BeginDestroy(group uint32) error {
-	s, err := l.Storage(group)
-	if err != nil {
-		return err
-	}
-	if err := s.Set(KeyLeaving, []byte{1}); err != nil {
+	if err := l.values(group).Set(KeyLeaving, []byte{1}); err != nil {
 		return fmt.Errorf("mark group %d for removal: %w", group, err)
 	}
 	return nil
 }
 
-// Destroy durably removes everything that the database contains of a group, marks included.
-// The group must be closed.
+// Destroy durably removes everything that the database contains of a group, marks included. The group must be closed.
+// After pebbledb.ErrSharedBlock the group still has its marks, and Destroy must be called again.
 func (l *DB) Destroy(group uint32) error {
+	from, to := groupBounds(keyKindLog, group)
+	// Only the log: if the marks were removed together with those of another group, the group could be opened meanwhile.
+	if err := l.remover.Remove(context.Background(), pebble.KeyRange{Start: from, End: to}); err != nil {
+		return fmt.Errorf("remove the log of group %d: %w", group, err)
+	}
 	b := l.db.NewBatch()
 	for _, kind := range []byte{keyKindLog, keyKindStable} {
 		from, to := groupBounds(kind, group)

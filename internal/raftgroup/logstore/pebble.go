@@ -26,9 +26,10 @@ type PebbleStorage struct {
 	removed     int64 // bytes in tables that were removed since the last wide removal
 }
 
-// Storage opens the storage of one group, which must not be open already.
+// Storage opens the storage of one group, which must not be open already. It returns ErrCorrupt if the ends of the log
+// cannot be read; marks and Destroy do not need them.
 func (l *DB) Storage(group uint32) (*PebbleStorage, error) {
-	s := &PebbleStorage{db: l.db, large: l.large, files: l.files, group: group}
+	s := l.values(group)
 	from, to := groupBounds(keyKindLog, group)
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
@@ -39,6 +40,11 @@ func (l *DB) Storage(group uint32) (*PebbleStorage, error) {
 		return nil, fmt.Errorf("open log of group %d: %w", group, readError(err))
 	}
 	return s, nil
+}
+
+// values returns a storage of which only Get and Set may be used: it does not know the ends of the log.
+func (l *DB) values(group uint32) *PebbleStorage {
+	return &PebbleStorage{db: l.db, large: l.large, files: l.files, group: group}
 }
 
 // IsMonotonic makes Raft remove the whole log after a snapshot is installed, so that old

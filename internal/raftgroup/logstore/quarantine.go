@@ -11,11 +11,7 @@ var KeyQuarantine = []byte("Quarantine")
 // Quarantine durably marks a group whose data must not be used: raftgroup.Open rejects it with
 // ErrQuarantined until Release or Destroy. For an open group use raftgroup.Group.Quarantine.
 func (l *DB) Quarantine(group uint32, reason string) error {
-	s, err := l.Storage(group)
-	if err == nil {
-		err = s.Set(KeyQuarantine, []byte(reason))
-	}
-	if err != nil {
+	if err := l.values(group).Set(KeyQuarantine, []byte(reason)); err != nil {
 		return fmt.Errorf("quarantine group %d: %w", group, err)
 	}
 	return nil
@@ -23,11 +19,7 @@ func (l *DB) Quarantine(group uint32, reason string) error {
 
 // Quarantined returns why a group is quarantined, "" if it is not.
 func (l *DB) Quarantined(group uint32) (reason string, err error) {
-	s, err := l.Storage(group)
-	if err != nil {
-		return "", err
-	}
-	mark, err := s.Get(KeyQuarantine)
+	mark, err := l.values(group).Get(KeyQuarantine)
 	if errors.Is(err, ErrKeyNotFound) {
 		return "", nil
 	}
@@ -40,11 +32,7 @@ func (l *DB) Quarantined(group uint32) (reason string, err error) {
 // Release removes the mark of Quarantine. It repairs nothing: a group whose data is still
 // damaged is quarantined again when the damage is found.
 func (l *DB) Release(group uint32) error {
-	s, err := l.Storage(group)
-	if err == nil {
-		err = s.Set(KeyQuarantine, nil)
-	}
-	if err != nil {
+	if err := l.values(group).Set(KeyQuarantine, nil); err != nil {
 		return fmt.Errorf("release group %d from quarantine: %w", group, err)
 	}
 	return nil

@@ -1,0 +1,115 @@
+package pebbledb
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+)
+
+const rowsPerGroup = 300
+
+// groupSpan is the span of a group of rows whose keys begin with one byte.
+func groupSpan(group byte) pebble.KeyRange {
+	return pebble.KeyRange{Start: []byte{group}, End: []byte{group + 1}}
+}
+
+// damagedDatabase returns a database with three groups of rows, of which the last block of the first group is damaged,
+// which also has the first rows of the second one. failed receives the failures of its compactions.
+func damagedDatabase(t *testing.T, failed chan error) (*pebble.DB, *Damage) {
+	disk := vfs.NewMem()
+	open := func() (*pebble.DB, *Damage) {
+		o := &pebble.Options{
+			FS: disk, Logger: Logger{slog.New(slog.DiscardHandler)}, FormatMajorVersion: pebble.FormatNewest, DisableAutomaticCompactions: true,
+			EventListener: &pebble.EventListener{BackgroundError: func(err error) { failed <- err }},
+		}
+		damage := ReportDamage(o, slog.New(slog.DiscardHandler))
+		db, err := pebble.Open("db", o)
+		require.NoError(t, err)
+		return db, damage
+	}
+	db, _ := open()
+	for group := byte(1); group <= 3; group++ {
+		for i := range rowsPerGroup {
+			require.NoError(t, db.Set([]byte{group, byte(i / 256), byte(i)}, make([]byte, 100), nil))
+		}
+	}
+	require.NoError(t, db.Flush())
+	require.NoError(t, db.Compact(t.Context(), []byte{0}, []byte{9}, false))
+	require.NoError(t, db.Close())
+	names, err := disk.List("db")
+	require.NoError(t, err)
+	damaged := 0
+	for _, name := range names {
+		if strings.HasSuffix(name, ".sst") {
+			damageBlock(t, disk, "db/"+name, []byte{2, 0, 0})
+			damaged++
+		}
+	}
+	require.Equal(t, 1, damaged)
+	return open()
+}
+
+// damageBlock flips a bit in the block of a table with a key, which must not be its first one.
+func damageBlock(t *testing.T, disk vfs.FS, path string, key []byte) {
+	file, err := disk.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	readable, err := sstable.NewSimpleReadable(file)
+	require.NoError(t, err)
+	r, err := sstable.NewReader(t.Context(), readable, sstable.ReaderOptions{})
+	require.NoError(t, err)
+	layout, err := r.Layout()
+	require.NoError(t, err)
+	share := float64(rowsPerGroup) / (3 * rowsPerGroup) // the rows have the same size
+	block := layout.Data[int(share*float64(len(layout.Data)))]
+	at := int64(block.Offset) + int64(block.Length)/2
+	b := make([]byte, 1)
+	_, err = file.ReadAt(b, at)
+	require.NoError(t, err)
+	_, err = file.WriteAt([]byte{b[0] ^ 1}, at)
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+}
+
+// A compaction finds a damaged block with rows of two groups. Once both groups are removed, compactions succeed, and the
+// third one is unchanged.
+func TestSpansWithADamagedBlockAreRemoved(t *testing.T) {
+	failed := make(chan error, 10)
+	db, damage := damagedDatabase(t, failed)
+	defer func() { require.NoError(t, db.Close()) }()
+	compact := func() error {
+		require.NoError(t, db.Set([]byte{0, 1}, nil, nil))
+		require.NoError(t, db.Set([]byte{8, 1}, nil, nil))
+		require.NoError(t, db.Flush())
+		return db.Compact(t.Context(), []byte{0}, []byte{9}, false)
+	}
+	require.True(t, pebble.IsCorruptionError(compact()))
+	require.True(t, pebble.IsCorruptionError(<-failed))
+	file := <-damage.Files()
+	r := NewRemover(db, damage, "db")
+	affected, err := r.Affected(file, []pebble.KeyRange{groupSpan(1), groupSpan(2), groupSpan(3)})
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 1}, affected)
+
+	require.ErrorIs(t, r.Remove(t.Context(), groupSpan(1)), ErrSharedBlock)
+	require.NoError(t, r.Remove(t.Context(), groupSpan(2)))
+	require.NoError(t, r.Remove(t.Context(), groupSpan(1)))
+	require.Empty(t, r.waiting)
+	affected, err = r.Affected(file, []pebble.KeyRange{groupSpan(1), groupSpan(2), groupSpan(3)})
+	require.NoError(t, err)
+	require.Empty(t, affected)
+	require.NoError(t, compact())
+	require.Empty(t, failed)
+	it, err := db.NewIter(nil)
+	require.NoError(t, err)
+	rows := map[byte]int{}
+	for ok := it.First(); ok; ok = it.Next() {
+		rows[it.Key()[0]]++
+	}
+	require.NoError(t, it.Close())
+	require.Equal(t, map[byte]int{0: 1, 3: rowsPerGroup, 8: 1}, rows)
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/boottime"
+	"platform/internal/raftgroup/logstore"
 	"platform/internal/raftgroup/retention"
 )
 
@@ -120,13 +121,19 @@ func (f *followers) of(id raft.ServerID, term uint64) followerState {
 }
 
 // newRetention returns the policy of this group for its log.
-func (g *Group) newRetention() *retention.Policy {
-	return retention.NewPolicy(retention.Config{
+func (g *Group) newRetention() (*retention.Policy, error) {
+	first, last, err := logstore.Bounds(g.storage)
+	if err != nil {
+		return nil, err
+	}
+	p := retention.NewPolicy(retention.Config{
 		TrailingEntries: g.cfg.Profile.TrailingLogs, TrailingBytes: g.cfg.Profile.TrailingBytes,
 		Alone: g.fsm.alone, Match: g.matchOf, Budget: g.cfg.Transport.heldLog,
 		OnHeld: g.cfg.Metrics.heldLogBytes, OnDropped: g.cfg.Metrics.droppedHold,
 		Logger: g.log, Now: time.Now,
 	})
+	p.Started(first, last)
+	return p, nil
 }
 
 // matchOf returns the index up to which a follower's log is known to match that of this

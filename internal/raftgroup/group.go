@@ -87,7 +87,9 @@ func (g *Group) open(ctx context.Context) error {
 	g.fsm = newFSM(g.cfg.StateMachine, g.fail)
 	g.fsm.probe, g.fsm.complete = g.storage.probe, g.storage.complete
 	g.fsm.running = func() context.Context { return g.port.outgoing.Load().ctx }
-	g.storage.retention = g.newRetention()
+	if g.storage.retention, err = g.newRetention(); err != nil {
+		return err
+	}
 	g.storage.onFailedWrite = g.checkLogEnd
 	g.snaps = &snapshotStore{storage: g.storage, fsm: g.fsm, retention: g.storage.retention}
 	g.fsm.install = &installer{storage: g.storage, snaps: g.snaps, rebuild: g.requestRebuild}

@@ -41,6 +41,15 @@ type Policy struct {
 // NewPolicy returns the policy of a group that was just opened.
 func NewPolicy(cfg Config) *Policy { return &Policy{cfg: cfg} }
 
+// Started records the entries from first to last, which were stored before the group was opened. Their sizes are unknown.
+// They count as TrailingBytes: counted as nothing, they would remain until as much has been stored after the start, and a
+// node that is restarted earlier would never remove any.
+func (p *Policy) Started(first, last uint64) {
+	if first > 0 && first <= last {
+		p.sizes.assume(first, last, p.cfg.TrailingBytes)
+	}
+}
+
 // Stored records entries that were added to the log.
 func (p *Policy) Stored(logs []*raft.Log) {
 	if p != nil {

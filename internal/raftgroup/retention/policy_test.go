@@ -61,6 +61,28 @@ func TestTrailingEntriesAreBoundedInNumberAndBytes(t *testing.T) {
 	require.EqualValues(t, 90, g.Compactable(90, 100))
 }
 
+// A node is restarted again and again before TrailingBytes have been stored.
+func TestTrailingBytesAreBoundedAcrossRestarts(t *testing.T) {
+	first, last := uint64(1), uint64(0)
+	for range 20 {
+		g := newTestGroup(t, 0)
+		g.cfg.TrailingEntries, g.cfg.TrailingBytes = 1<<20, 20<<20
+		g.Started(first, last)
+		g.store(last+1, last+15)
+		last += 15
+		first = max(first, g.Compactable(last, last)+1)
+	}
+	require.InDelta(t, 20, last-first, 3, "entries of 1 MiB")
+}
+
+// Entries at the end of the log of a follower are replaced: the sizes of the others are still known.
+func TestSizesAreKnownAfterEntriesWereReplaced(t *testing.T) {
+	g := newTestGroup(t, 100)
+	g.cfg.TrailingEntries, g.cfg.TrailingBytes = 1<<20, 20<<20
+	g.store(96, 100)
+	require.InDelta(t, 80, g.Compactable(100, 100), 1)
+}
+
 func TestTheLowestHoldCounts(t *testing.T) {
 	g := newTestGroup(t, 100)
 	g.Hold(80)

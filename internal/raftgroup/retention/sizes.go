@@ -9,14 +9,14 @@ import (
 )
 
 // sizes estimates how many bytes the recent part of a log has. It records entries in
-// steps of sizeStep from the opening of the group on.
+// steps of sizeStep.
 type sizes struct {
 	mu    sync.Mutex // covers the fields below
 	total int64
 	marks []sizeMark // ascending by index
 }
 
-// sizeMark means that all entries up to index, since the group was opened, have total bytes.
+// sizeMark means that all known entries up to index have total bytes.
 type sizeMark struct {
 	index uint64
 	total int64
@@ -27,12 +27,27 @@ const (
 	maxMarks = 4096 // above this number every other one is removed
 )
 
+// assume records that the entries from first to last have that many bytes, which are distributed evenly.
+func (s *sizes) assume(first, last uint64, bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	steps := uint64(max(1, min(bytes/sizeStep, maxMarks/2)))
+	for i := range steps + 1 {
+		s.marks = append(s.marks, sizeMark{first - 1 + (last-first+1)*i/steps, bytes * int64(i) / int64(steps)})
+	}
+	s.total = bytes
+}
+
 // add records stored entries.
 func (s *sizes) add(logs []*raft.Log) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.marks); n > 0 && logs[0].Index <= s.marks[n-1].index {
-		s.marks = s.marks[:0] // entries were replaced, as on followers
+	for n := len(s.marks); n > 0 && logs[0].Index <= s.marks[n-1].index; n-- { // entries were replaced, as on followers
+		s.marks = s.marks[:n-1]
+		s.total = 0
+		if n > 1 {
+			s.total = s.marks[n-2].total
+		}
 	}
 	for _, l := range logs {
 		s.total += int64(logstore.EntryBytes(l))

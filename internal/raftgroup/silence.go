@@ -38,6 +38,7 @@ type silence struct {
 	longest time.Duration // longest recent gap between appends
 	acting  bool          // the silence is being handled
 	agreed  time.Time     // when this replica last agreed to another one's election
+	claimed time.Time     // when it last started one
 }
 
 // heard is called when an append of the leader of term, the newest one, arrived.
@@ -84,10 +85,28 @@ func (s *silence) inTouch(d time.Duration) bool {
 	return s.quiet <= d
 }
 
-func (s *silence) agree() {
+// agree reports whether this replica agrees to another one's election: not if it has claimed its own within d.
+func (s *silence) agree(d time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if time.Since(s.claimed) < d {
+		return false
+	}
 	s.agreed = time.Now()
+	return true
+}
+
+// claim reports whether this replica may start an election: not if it has agreed to another one's within d, unless it is
+// the first in the order. Of two replicas that query each other at the same time only one may, since both would get their
+// own vote only.
+func (s *silence) claim(first bool, d time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !first && time.Since(s.agreed) < d {
+		return false
+	}
+	s.claimed = time.Now()
+	return true
 }
 
 // yields reports whether this replica agreed within d to another one's election.
@@ -196,7 +215,8 @@ func (g *Group) replaceSilent(r *raft.Raft, leader Leader, term uint64) {
 	}
 	for ctx.Err() == nil && g.isSilent(r, leader.ID, term) {
 		// The first one yields to none, so that two do not yield to each other.
-		if (rank == 0 || !g.port.silence.yields(step)) && g.votersConfirmSilence(ctx, leader, term) && g.isSilent(r, leader.ID, term) {
+		if (rank == 0 || !g.port.silence.yields(step)) && g.votersConfirmSilence(ctx, leader, term) &&
+			g.isSilent(r, leader.ID, term) && g.port.silence.claim(rank == 0, step) {
 			g.log.Warn("leader is silent, starting an election", "leader", string(leader.ID), "raft_term", term)
 			g.stand(r)
 			return
@@ -267,10 +287,7 @@ func (p *port) serveSilence(f *node.RaftFrame) *node.SilenceResponse {
 		return &node.SilenceResponse{}
 	}
 	req := f.SilenceRequest
-	silent := p.group.isSilent(r, raft.ServerID(req.Leader), req.Term)
-	if silent {
-		p.silence.agree()
-	}
+	silent := p.group.isSilent(r, raft.ServerID(req.Leader), req.Term) && p.silence.agree(p.group.cfg.Profile.FailoverStep)
 	return &node.SilenceResponse{Term: r.CurrentTerm(), Silent: silent}
 }
 

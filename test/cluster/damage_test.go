@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -42,25 +41,4 @@ func TestReplicasWhoseLogsCannotBeOpenedAreRebuilt(t *testing.T) {
 	b.requireCounters(ctx, t, 2, counts)
 	b.addToCounters(ctx, t, 2, counts)
 	b.requireCounters(ctx, t, 1, counts)
-}
-
-// TestASingleNodeWithDamagedLogs continues with its other partitions and says what to do.
-func TestASingleNodeWithDamagedLogs(t *testing.T) {
-	b := newTestbed(t, testbedOptions{nodes: 1, env: map[string]string{"DEFAULT_NUM_PARTITIONS": "4"}})
-	ctx, counts := t.Context(), counterValues{}
-	for range 3 {
-		b.addToCounters(ctx, t, 0, counts)
-	}
-	b.Nodes[0].Kill()
-	require.NoError(t, b.Nodes[0].Restart(ctx))
-	b.Nodes[0].Kill()
-	b.damageLogTables(t, 0)
-	require.NoError(t, b.Nodes[0].Launch())
-	require.Eventually(t, func() bool {
-		out, err := b.cli(t, 0, "cluster", "status")
-		return err == nil && len(out) > 0
-	}, time.Minute, 100*time.Millisecond)
-	out, err := b.cli(t, 0, "cluster", "status")
-	require.NoError(t, err)
-	require.Contains(t, out, "restore the whole data directory from a backup")
 }

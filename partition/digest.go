@@ -271,7 +271,7 @@ func (p *Partition) Digest(r DigestRound) DigestResponse {
 func (p *Partition) diverged(err error) {
 	select {
 	case <-p.opened:
-		p.quarantine(err)
+		p.Quarantine(err)
 	case <-p.digests.ctx.Done(): // the partition failed to open
 	}
 }

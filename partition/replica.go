@@ -137,10 +137,10 @@ func (p *Partition) Voters() (ids []string) {
 	return ids
 }
 
-// quarantine permanently stops the replica because its data cannot be trusted, for instance
+// Quarantine permanently stops the replica because its data cannot be trusted, for instance
 // because its digest differs from that of a majority. It calls Config.OnFailed. See
 // raftgroup.Group.Quarantine.
-func (p *Partition) quarantine(reason error) { p.group.Quarantine(reason) }
+func (p *Partition) Quarantine(reason error) { p.group.Quarantine(reason) }
 
 // Destroy removes a partition's log and tables from the node. The replica must be closed,
 // and must have left the partition's configuration: it must no longer count for the quorum.

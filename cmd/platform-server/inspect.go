@@ -64,7 +64,7 @@ func inspect(ctx context.Context, args, environ []string, out, errs io.Writer) (
 	case "export":
 		err = f.require("partition")
 	default:
-		err = fmt.Errorf("inspect %s: no such command; see platform-server inspect --help", what)
+		err = f.noCommand(words)
 	}
 	if err != nil {
 		return err

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -45,6 +47,15 @@ func (f *offlineFlags) parse(args []string) ([]string, error) {
 		return nil, fmt.Errorf("%w; see %s --help", err, f.set.Name())
 	}
 	return f.set.Args(), nil
+}
+
+// noCommand returns the error for arguments that are no command.
+func (f *offlineFlags) noCommand(words []string) error {
+	err := fmt.Errorf("%q is no command; see %s --help", strings.Join(words, " "), f.set.Name())
+	if len(words) > 0 && strings.ContainsRune(words[0], filepath.Separator) {
+		return fmt.Errorf("%w; a data directory is named with --data-dir", err)
+	}
+	return err
 }
 
 // require fails unless all of the flags are set.

@@ -22,10 +22,11 @@ func TestOfflineCommandsRefuse(t *testing.T) {
 	for name, c := range map[string]struct{ args, want string }{
 		"an unknown flag":    {"inspect --nope", "unknown flag: --nope; see platform-server inspect --help"},
 		"a flag of a server": {"inspect --node-name n1", "name the data directory with --data-dir <base-dir>/<node-name>"},
-		"an unknown command": {"inspect nothing", "no such command"},
+		"an unknown command": {"inspect nothing", `"nothing" is no command; see platform-server inspect --help`},
+		"a path":             {"inspect platform-data/n1", "a data directory is named with --data-dir"},
 		"no group":           {"inspect entries", "--group is missing"},
 		"no index":           {"repair drop-entry --group 1", "--index is missing"},
-		"no command":         {"repair --yes", "no such command"},
+		"no command":         {"repair --yes", `"" is no command`},
 		"no directory":       {"inspect --data-dir /nonexistent", "not the data directory of a node"},
 	} {
 		t.Run(name, func(t *testing.T) {

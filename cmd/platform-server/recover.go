@@ -65,7 +65,7 @@ func recoverCluster(ctx context.Context, args, environ []string, in io.Reader, o
 		fmt.Fprint(out, recoverUsage, f.set.FlagUsages())
 		return nil
 	case len(words) > 0:
-		return fmt.Errorf("recover %s: no such command; see platform-server recover --help", strings.Join(words, " "))
+		return f.noCommand(words)
 	}
 	path, err := f.directory(environ)
 	if err != nil {

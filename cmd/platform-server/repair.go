@@ -69,7 +69,7 @@ func repair(args, environ []string, in io.Reader, out io.Writer) (err error) {
 	case "release", "accept-loss":
 		err = f.require("group")
 	default:
-		err = fmt.Errorf("repair %q: no such command; see platform-server repair --help", what)
+		err = f.noCommand(words)
 	}
 	if err != nil {
 		return err

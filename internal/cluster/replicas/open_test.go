@@ -236,12 +236,12 @@ func TestAClosedReplicaThatIsToLeaveIsOpenedAgain(t *testing.T) {
 	elsewhere := *layout
 	elsewhere.Partitions = []metadata.Partition{{Version: 2, Replicas: []uint32{99}}}
 
-	require.NoError(t, m.reconcileOnce(t.Context(), 0, &elsewhere, time.Time{}))
+	require.NoError(t, m.reconcileOnce(t.Context(), 0, &elsewhere, new(transfers)))
 	p = m.Replica(0)
 	require.NotNil(t, p)
 	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
 	require.NoError(t, m.destroy(t.Context(), 0))
-	require.NoError(t, m.reconcileOnce(t.Context(), 0, &elsewhere, time.Time{}))
+	require.NoError(t, m.reconcileOnce(t.Context(), 0, &elsewhere, new(transfers)))
 	require.Nil(t, m.Replica(0), "its data was removed")
 }
 
@@ -264,7 +264,7 @@ func TestAReplicaWithAnEmptyLogIsOpenedAgain(t *testing.T) {
 	elsewhere := *layout
 	elsewhere.Partitions = []metadata.Partition{{Version: 2, Replicas: []uint32{99}}}
 
-	require.NoError(t, m.reconcileOnce(t.Context(), 0, &elsewhere, time.Time{}))
+	require.NoError(t, m.reconcileOnce(t.Context(), 0, &elsewhere, new(transfers)))
 	p = m.Replica(0)
 	require.NotNil(t, p)
 	require.NoError(t, p.Stop(t.Context()))
@@ -285,7 +285,7 @@ func TestAReplicaThatIsClosedLateIsOpenedAgain(t *testing.T) {
 	}
 	require.Error(t, m.closeReplica(t.Context(), p, late))
 	for range 2 {
-		require.NoError(t, m.reconcileOnce(t.Context(), 0, layout, time.Time{}))
+		require.NoError(t, m.reconcileOnce(t.Context(), 0, layout, new(transfers)))
 	}
 	p = m.Replica(0)
 	defer func() { require.NoError(t, p.Stop(context.Background())) }()

@@ -27,7 +27,29 @@ const (
 	// blocks the partition until the target responds: several heartbeats, and much less
 	// than the time after which a follower counts as unreachable.
 	maxContactAge = time.Second
+	// transferPause is the delay after a failed transfer, for which the partition was blocked; it doubles up to transferPauseMax.
+	transferPause    = 10 * time.Second
+	transferPauseMax = 10 * time.Minute
 )
+
+// transfers is when a leadership may be transferred to a preferred replica.
+type transfers struct {
+	due   time.Time     // of the next one; zero while this node does not lead
+	pause time.Duration // after it, if it fails
+}
+
+func (t *transfers) observe(leads bool, now time.Time) {
+	switch {
+	case !leads:
+		*t = transfers{}
+	case t.due.IsZero():
+		*t = transfers{now.Add(settleTime), transferPause}
+	}
+}
+
+func (t *transfers) failed(now time.Time) {
+	t.due, t.pause = now.Add(t.pause), min(2*t.pause, transferPauseMax)
+}
 
 // Run reconciles the replicas of this node with the partition table until ctx ends.
 func (m *Manager) Run(ctx context.Context) error {
@@ -44,7 +66,7 @@ func (m *Manager) Run(ctx context.Context) error {
 func (m *Manager) reconcile(ctx context.Context, id uint32) {
 	tick := time.NewTicker(reconcileTick)
 	defer tick.Stop()
-	var led time.Time // when this node became leader; zero if it does not lead
+	var next transfers
 	for ctx.Err() == nil {
 		layout, moved := m.Store.Layout()
 		var changed <-chan struct{}
@@ -52,14 +74,9 @@ func (m *Manager) reconcile(ctx context.Context, id uint32) {
 		if p != nil {
 			changed = p.Changed()
 		}
-		switch leads := p != nil && p.Leading(); {
-		case !leads:
-			led = time.Time{}
-		case led.IsZero():
-			led = time.Now()
-		}
+		next.observe(p != nil && p.Leading(), time.Now())
 		m.locks[id].Lock()
-		err := m.reconcileOnce(ctx, id, layout, led)
+		err := m.reconcileOnce(ctx, id, layout, &next)
 		m.locks[id].Unlock()
 		if err != nil && ctx.Err() == nil {
 			m.Log.Warn("replica differs from the partition table; retrying", "partition_id", id, "err", err)
@@ -75,7 +92,7 @@ func (m *Manager) reconcile(ctx context.Context, id uint32) {
 
 // reconcileOnce takes the next step: it opens or removes the replica or, if the replica
 // leads, changes the members or the leader of the partition.
-func (m *Manager) reconcileOnce(ctx context.Context, id uint32, layout *metadata.Layout, led time.Time) error {
+func (m *Manager) reconcileOnce(ctx context.Context, id uint32, layout *metadata.Layout, next *transfers) error {
 	place, p := layout.Partitions[id], m.Router.Replica(id)
 	switch {
 	case p != nil && m.closing[id]:
@@ -91,7 +108,7 @@ func (m *Manager) reconcileOnce(ctx context.Context, id uint32, layout *metadata
 		}
 		return err
 	case p.Leading():
-		return m.lead(ctx, p, layout, led)
+		return m.lead(ctx, p, layout, next)
 	case !m.holds(place):
 		return m.leave(ctx, p, layout)
 	}
@@ -99,9 +116,9 @@ func (m *Manager) reconcileOnce(ctx context.Context, id uint32, layout *metadata
 }
 
 // lead makes the replicas in the table the members of the partition, and transfers
-// leadership to the preferred one. This node has led since led. If its disk is short of space,
+// leadership to the preferred one when that is due. If this node's disk is short of space,
 // it first tries to transfer leadership to any other replica.
-func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *metadata.Layout, led time.Time) error {
+func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *metadata.Layout, next *transfers) error {
 	space := m.Disk.Level()
 	if space >= diskspace.Short {
 		if to, _ := m.successor(p); to != "" {
@@ -131,10 +148,14 @@ func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *meta
 		}
 		return err
 	}
-	if space >= diskspace.Short || time.Since(led) < settleTime {
+	if space >= diskspace.Short || time.Now().Before(next.due) {
 		return nil
 	}
-	return m.preferLeader(ctx, p, desired[0].ID)
+	err := m.preferLeader(ctx, p, desired[0].ID)
+	if err != nil {
+		next.failed(time.Now())
+	}
+	return err
 }
 
 // desired returns the members in the table, with the IDs of their current replicas.

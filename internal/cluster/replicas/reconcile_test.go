@@ -41,7 +41,7 @@ func TestALeaderThatWaitsForAReplicaNoticesAFullDisk(t *testing.T) {
 	layout, _ = m.Store.Layout()
 
 	done := make(chan error, 1)
-	go func() { done <- m.lead(t.Context(), p, layout, time.Time{}) }()
+	go func() { done <- m.lead(t.Context(), p, layout, new(transfers)) }()
 	require.Eventually(t, func() bool { return len(p.Status().Followers) == 1 }, 30*time.Second, time.Millisecond)
 	require.Equal(t, diskspace.Full, m.Disk.Check())
 	select {
@@ -50,4 +50,25 @@ func TestALeaderThatWaitsForAReplicaNoticesAFullDisk(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		require.Fail(t, "the leader continues to wait")
 	}
+}
+
+// A transfer that fails has blocked the partition, so further attempts are increasingly rare, until this node has lost the
+// leadership.
+func TestFailedTransfersAreIncreasinglyRare(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var next transfers
+	next.observe(true, now)
+	require.Equal(t, now.Add(settleTime), next.due)
+	for _, pause := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second} {
+		next.failed(now)
+		next.observe(true, now)
+		require.Equal(t, now.Add(pause), next.due)
+	}
+	for range 100 {
+		next.failed(now)
+	}
+	require.Equal(t, now.Add(transferPauseMax), next.due)
+	next.observe(false, now)
+	next.observe(true, now)
+	require.Equal(t, transfers{now.Add(settleTime), transferPause}, next)
 }

@@ -53,33 +53,33 @@ func (c *largeCommands) recent() bool {
 	return ended > 0 && time.Since(c.begun)-ended < occupiedAfter
 }
 
-// bulkProgress counts the progress of each invocation that is a bulk command and has no outcome
-// yet. The progress that follows it must not overtake it.
-type bulkProgress struct {
+// pendingCounts is a number for each invocation that describes its progress without an outcome. The zero value is all 0.
+type pendingCounts struct {
 	total atomic.Int64 // spares others the lock
 
 	mu   sync.Mutex // covers byID
 	byID map[ids.Invocation]int
 }
 
-func (b *bulkProgress) has(id ids.Invocation) bool {
-	if b.total.Load() == 0 {
-		return false
+func (p *pendingCounts) of(id ids.Invocation) int {
+	if p.total.Load() == 0 {
+		return 0
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.byID[id] > 0
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.byID[id]
 }
 
-func (b *bulkProgress) add(id ids.Invocation, n int) {
-	b.total.Add(int64(n))
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.byID == nil {
-		b.byID = map[ids.Invocation]int{}
+// add changes the number of an invocation by n.
+func (p *pendingCounts) add(id ids.Invocation, n int) {
+	p.total.Add(int64(n))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byID == nil {
+		p.byID = map[ids.Invocation]int{}
 	}
-	if b.byID[id] += n; b.byID[id] == 0 {
-		delete(b.byID, id)
+	if p.byID[id] += n; p.byID[id] == 0 {
+		delete(p.byID, id)
 	}
 }
 
@@ -89,7 +89,7 @@ func (l *leadership) isBulk(c machine.Command, size int) bool {
 	case *machine.Invoke:
 		return size >= bulkCommand
 	case *machine.Progress:
-		return size >= bulkCommand || l.bulkProgress.has(c.ID)
+		return size >= bulkCommand || l.bulkProgress.of(c.ID) > 0
 	}
 	return false
 }

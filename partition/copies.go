@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"platform/internal/errcode"
-	"platform/internal/ids"
 	"platform/internal/limits"
 	"platform/internal/raftgroup"
 	"platform/partition/journal"
@@ -177,33 +176,8 @@ func (c *copySizes) ofState(s *machine.Step) (int, error) {
 	return size, nil
 }
 
-// unappliedState is how many bytes of state the progress of each invocation sets that has no outcome
-// yet, so that the state may not be in the tables.
-type unappliedState struct {
-	mu   sync.Mutex // covers byID
-	byID map[ids.Invocation]int
-}
-
-func (u *unappliedState) of(id ids.Invocation) int {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.byID[id]
-}
-
-// add counts n bytes, or removes them.
-func (u *unappliedState) add(id ids.Invocation, n int) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.byID == nil {
-		u.byID = map[ids.Invocation]int{}
-	}
-	if u.byID[id] += n; u.byID[id] == 0 {
-		delete(u.byID, id)
-	}
-}
-
-// track counts the state that progress sets until its outcome is passed to done.
-func (u *unappliedState) track(p *machine.Progress, done func(machine.Outcome, error)) func(machine.Outcome, error) {
+// countUnapplied counts the state that progress sets, until its outcome is passed to done.
+func (l *leadership) countUnapplied(p *machine.Progress, done func(machine.Outcome, error)) func(machine.Outcome, error) {
 	size := 0
 	for i := range p.Steps {
 		if s := &p.Steps[i]; s.Kind == machine.StepCommand && s.Type == journal.SetState {
@@ -213,9 +187,9 @@ func (u *unappliedState) track(p *machine.Progress, done func(machine.Outcome, e
 	if size == 0 {
 		return done
 	}
-	u.add(p.ID, size)
+	l.unapplied.add(p.ID, size)
 	return func(o machine.Outcome, err error) {
-		u.add(p.ID, -size)
+		l.unapplied.add(p.ID, -size)
 		done(o, err)
 	}
 }

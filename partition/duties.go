@@ -95,11 +95,11 @@ func (a attemptSource) Propose(p *machine.Progress, done func(machine.Outcome, e
 		done(o, err)
 	}
 	parts, err := a.l.splitProgress(a.l.timed(p))
-	done = a.l.unapplied.track(p, done)
 	if err != nil {
 		report(machine.Outcome{}, err)
 		return
 	}
+	done = a.l.countUnapplied(p, done)
 	if len(parts) > 1 {
 		done = (&combinedOutcome{left: len(parts), done: done}).add
 	}

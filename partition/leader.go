@@ -45,8 +45,8 @@ type leadership struct {
 	previousLevel feature.Level
 	clock         *clock
 	proposer      *raftgroup.Proposer[machine.Outcome]
-	bulkProgress  bulkProgress
-	unapplied     unappliedState
+	bulkProgress  pendingCounts // bulk commands, which the progress that follows must not overtake
+	unapplied     pendingCounts // bytes of state that is set, so that it may not be in the tables yet
 	large         *largeCommands
 	session       attempts.Session
 	recent        *recent

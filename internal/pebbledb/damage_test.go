@@ -14,8 +14,8 @@ import (
 const rowsPerGroup = 300
 
 // groupSpan is the span of a group of rows whose keys begin with one byte.
-func groupSpan(group byte) pebble.KeyRange {
-	return pebble.KeyRange{Start: []byte{group}, End: []byte{group + 1}}
+func groupSpan(group uint32) pebble.KeyRange {
+	return pebble.KeyRange{Start: []byte{byte(group)}, End: []byte{byte(group) + 1}}
 }
 
 // damagedDatabase returns a database with three groups of rows, of which the last block of the first group is damaged,
@@ -91,15 +91,15 @@ func TestSpansWithADamagedBlockAreRemoved(t *testing.T) {
 	require.True(t, pebble.IsCorruptionError(<-failed))
 	file := <-damage.Files()
 	r := NewRemover(db, damage, "db")
-	affected, err := r.Affected(file, []pebble.KeyRange{groupSpan(1), groupSpan(2), groupSpan(3)})
+	affected, err := r.Affected(file, []uint32{1, 2, 3}, groupSpan)
 	require.NoError(t, err)
-	require.Equal(t, []int{0, 1}, affected)
+	require.Equal(t, []uint32{1, 2}, affected)
 
 	require.ErrorIs(t, r.Remove(t.Context(), groupSpan(1)), ErrSharedBlock)
 	require.NoError(t, r.Remove(t.Context(), groupSpan(2)))
 	require.NoError(t, r.Remove(t.Context(), groupSpan(1)))
 	require.Empty(t, r.waiting)
-	affected, err = r.Affected(file, []pebble.KeyRange{groupSpan(1), groupSpan(2), groupSpan(3)})
+	affected, err = r.Affected(file, []uint32{1, 2, 3}, groupSpan)
 	require.NoError(t, err)
 	require.Empty(t, affected)
 	require.NoError(t, compact())

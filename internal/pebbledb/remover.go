@@ -55,9 +55,9 @@ func (r *Remover) Remove(ctx context.Context, span pebble.KeyRange) error {
 	return r.db.Excise(ctx, all)
 }
 
-// Affected returns the indexes of the spans that have rows in blocks of a table file that cannot be read. Removed spans
+// Affected returns those of the ids whose spans have rows in blocks of a table file that cannot be read. Removed spans
 // have none. It does not know those of a blob file: its values are found to be damaged when they are read.
-func (r *Remover) Affected(file DamagedFile, spans []pebble.KeyRange) (affected []int, err error) {
+func (r *Remover) Affected(file DamagedFile, ids []uint32, span func(id uint32) pebble.KeyRange) (affected []uint32, err error) {
 	var tables []*pebble.SSTableInfo
 	err = r.eachTable(func(t *pebble.SSTableInfo, path string) error {
 		if path == file.Path {
@@ -72,9 +72,9 @@ func (r *Remover) Affected(file DamagedFile, spans []pebble.KeyRange) (affected 
 	if err != nil {
 		return nil, err
 	}
-	for i, span := range spans {
-		if slices.ContainsFunc(tables, func(t *pebble.SSTableInfo) bool { return !readable(table, t, span) }) {
-			affected = append(affected, i)
+	for _, id := range ids {
+		if slices.ContainsFunc(tables, func(t *pebble.SSTableInfo) bool { return !readable(table, t, span(id)) }) {
+			affected = append(affected, id)
 		}
 	}
 	return affected, table.Close()

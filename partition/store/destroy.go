@@ -56,14 +56,6 @@ func partitionSpan(id uint32) pebble.KeyRange {
 func (db *DB) DamagedFiles() <-chan pebbledb.DamagedFile { return db.damage.Files() }
 
 // Affected returns which of the partitions have rows in a damaged file that cannot be read.
-func (db *DB) Affected(file pebbledb.DamagedFile, partitions []uint32) (affected []uint32, err error) {
-	spans := make([]pebble.KeyRange, len(partitions))
-	for i, id := range partitions {
-		spans[i] = partitionSpan(id)
-	}
-	found, err := db.remover.Affected(file, spans)
-	for _, i := range found {
-		affected = append(affected, partitions[i])
-	}
-	return affected, err
+func (db *DB) Affected(file pebbledb.DamagedFile, partitions []uint32) ([]uint32, error) {
+	return db.remover.Affected(file, partitions, partitionSpan)
 }

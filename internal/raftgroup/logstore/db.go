@@ -49,16 +49,14 @@ type DB struct {
 func (l *DB) DamagedFiles() <-chan pebbledb.DamagedFile { return l.damage.Files() }
 
 // Affected returns which of the groups have entries in a damaged file that cannot be read.
-func (l *DB) Affected(file pebbledb.DamagedFile, groups []uint32) (affected []uint32, err error) {
-	spans := make([]pebble.KeyRange, len(groups))
-	for i, group := range groups {
-		spans[i].Start, spans[i].End = groupBounds(keyKindLog, group)
-	}
-	found, err := l.remover.Affected(file, spans)
-	for _, i := range found {
-		affected = append(affected, groups[i])
-	}
-	return affected, err
+func (l *DB) Affected(file pebbledb.DamagedFile, groups []uint32) ([]uint32, error) {
+	return l.remover.Affected(file, groups, logSpan)
+}
+
+// logSpan returns the keys of the log of a group.
+func logSpan(group uint32) pebble.KeyRange {
+	from, to := groupBounds(keyKindLog, group)
+	return pebble.KeyRange{Start: from, End: to}
 }
 
 // Written counts what flushes and compactions write, see pebbledb.WriteProgress, and the chunks of entries in files: on a

@@ -26,9 +26,8 @@ func (l *DB) BeginDestroy(group uint32) error {
 // Destroy durably removes everything that the database contains of a group, marks included. The group must be closed.
 // After pebbledb.ErrSharedBlock the group still has its marks, and Destroy must be called again.
 func (l *DB) Destroy(group uint32) error {
-	from, to := groupBounds(keyKindLog, group)
 	// Only the log: if the marks were removed together with those of another group, the group could be opened meanwhile.
-	if err := l.remover.Remove(context.Background(), pebble.KeyRange{Start: from, End: to}); err != nil {
+	if err := l.remover.Remove(context.Background(), logSpan(group)); err != nil {
 		return fmt.Errorf("remove the log of group %d: %w", group, err)
 	}
 	b := l.db.NewBatch()

@@ -22,6 +22,7 @@ import (
 	"platform/internal/raftgroup"
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/logstore/logstoretest"
 	"platform/metadata"
 	"platform/partition"
 	"platform/partition/attempts"
@@ -160,7 +161,7 @@ func TestAReplicaWhoseLogCannotBeOpenedIsRebuilt(t *testing.T) {
 		require.NoError(t, logs.StoreLog(&raft.Log{Index: i + 1, Term: 1, Data: make([]byte, 200)}))
 	}
 	m.reopenLogs(t) // writes the entries to a table
-	m.reopenLogs(t, damageTables)
+	m.reopenLogs(t, logstoretest.DamageTables)
 
 	require.True(t, m.quarantined(0, m.openReplica(t.Context(), 0, layout)))
 	require.Contains(t, m.Quarantine(0), "restore the whole data directory")
@@ -199,7 +200,7 @@ func TestDamageThatACompactionFinds(t *testing.T) {
 }
 
 // reopenLogs closes the log database, changes its directory, and opens it again.
-func (m *Manager) reopenLogs(t *testing.T, changes ...func(t *testing.T, dir string)) {
+func (m *Manager) reopenLogs(t *testing.T, changes ...func(t testing.TB, dir string)) {
 	dir := filepath.Join(m.DataDir, "log")
 	require.NoError(t, m.Logs.Close())
 	for _, change := range changes {
@@ -208,19 +209,6 @@ func (m *Manager) reopenLogs(t *testing.T, changes ...func(t *testing.T, dir str
 	var err error
 	m.Logs, err = logstore.Open(dir, logstore.Options{Logger: m.Log})
 	require.NoError(t, err)
-}
-
-// damageTables flips a bit in the first block of each table of a database.
-func damageTables(t *testing.T, dir string) {
-	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
-	require.NoError(t, err)
-	require.NotEmpty(t, tables)
-	for _, path := range tables {
-		data, err := os.ReadFile(path)
-		require.NoError(t, err)
-		data[10] ^= 1
-		require.NoError(t, os.WriteFile(path, data, 0o600))
-	}
 }
 
 // TestAClosedReplicaThatIsToLeaveIsOpenedAgain checks that a replica that could not be opened

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -35,6 +36,20 @@ func OpenPebble(t testing.TB, dir string) (logstore.Storage, func()) {
 	s, err := db.Storage(Group)
 	require.NoError(t, err)
 	return s, func() { require.NoError(t, db.Close()) }
+}
+
+// DamageTables flips a bit in the first block of each table of a closed Pebble database.
+func DamageTables(t testing.TB, dir string) {
+	t.Helper()
+	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	require.NoError(t, err)
+	require.NotEmpty(t, tables)
+	for _, path := range tables {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		data[10] ^= 1
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+	}
 }
 
 // openBolt opens a bbolt file.

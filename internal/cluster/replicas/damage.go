@@ -3,7 +3,10 @@ package replicas
 import (
 	"context"
 
+	"github.com/hashicorp/raft"
+
 	"platform/internal/pebbledb"
+	"platform/metadata"
 	"platform/partition"
 )
 
@@ -31,21 +34,44 @@ func (m *Manager) watchDamage(ctx context.Context) {
 	}
 }
 
-// damaged quarantines replicas with data in a damaged file, if there are other nodes to copy them from. A single node
-// continues for as long as it does not need the damaged data.
+// damaged quarantines replicas with data in a damaged file, if the others can serve the partition and be copied from. A
+// replica that is needed continues for as long as it does not need the damaged data. Damage is reported again when it is
+// read again, so that it is rebuilt later.
 func (m *Manager) damaged(file pebbledb.DamagedFile, affected []uint32, err error) {
 	if err != nil {
 		m.Log.Warn("damaged file not examined", "path", file.Path, "err", err)
 		return
 	}
 	for _, id := range affected {
-		if len(m.Store.Nodes()) < 2 {
-			m.Log.Error("data of a partition is damaged, and there is no other node to copy it from: restore the data directory from a backup before it is needed",
-				"partition_id", id, "path", file.Path, "err", file.Reason)
-			continue
-		}
-		if p := m.Router.Replica(id); p != nil {
+		p := m.Router.Replica(id)
+		switch {
+		case p == nil:
+		case dispensable(p.Voters(), m.AvailableNodes):
 			p.Quarantine(file)
+		case len(p.Voters()) < minDispensable:
+			m.Log.Error("data of a partition is damaged, and it has too few replicas to copy it from another one: add replicas, or restore the data directory from a backup, before it is needed",
+				"partition_id", id, "path", file.Path, "err", file.Reason)
+		default:
+			m.Log.Error("data of a partition is damaged, and the replica continues until the other ones have a majority: start their nodes",
+				"partition_id", id, "path", file.Path, "err", file.Reason)
 		}
 	}
+}
+
+// minDispensable is the number of voters from which the others can have a majority.
+const minDispensable = 3
+
+// dispensable reports whether the voters on available nodes are a majority. available returns the other nodes that can be
+// relied on.
+func dispensable(voters []string, available func() map[raft.ServerID]bool) bool {
+	if len(voters) < minDispensable {
+		return false
+	}
+	others, nodes := 0, available()
+	for _, id := range voters {
+		if node, _ := metadata.ReplicaNode(raft.ServerID(id)); nodes[node] {
+			others++
+		}
+	}
+	return others > len(voters)/2
 }

@@ -179,8 +179,8 @@ func TestAReplicaWhoseLogCannotBeOpenedIsRebuilt(t *testing.T) {
 	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
 }
 
-// TestDamageThatACompactionFinds quarantines the replicas with rows in the damaged block, but not on a single node: it has
-// no other copy.
+// TestDamageThatACompactionFinds does not quarantine the only replica of a partition, whether or not there are other nodes:
+// none of them has a copy, and until the damaged data is needed the partition can be used.
 func TestDamageThatACompactionFinds(t *testing.T) {
 	m := testManager(t)
 	m.OnFailed = func(err error) { t.Error(err) }
@@ -194,9 +194,43 @@ func TestDamageThatACompactionFinds(t *testing.T) {
 	_, err := m.Store.RegisterNode(t.Context(), metadata.Node{Name: "n2", Incarnation: "y", FabricAddress: "http://127.0.0.1:2", FeatureLevel: feature.Supported()})
 	require.NoError(t, err)
 	m.damaged(file, []uint32{0}, nil)
+	require.Never(t, func() bool { return m.Quarantine(0) != "" }, 100*time.Millisecond, time.Millisecond)
+	require.True(t, p.Leading())
+	p.Quarantine(file)
 	require.Eventually(t, func() bool { return m.Quarantine(0) != "" }, time.Minute, time.Millisecond)
 	require.Contains(t, m.Quarantine(0), "state/000007.sst is damaged")
 	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
+}
+
+// A replica with damaged data is quarantined only if the others are a majority without it: until it is rebuilt, the
+// partition depends on them.
+func TestReplicasThatAreNeededAreNotQuarantined(t *testing.T) {
+	nodes := func(ids ...raft.ServerID) func() map[raft.ServerID]bool {
+		return func() map[raft.ServerID]bool {
+			available := map[raft.ServerID]bool{}
+			for _, id := range ids {
+				available[id] = true
+			}
+			return available
+		}
+	}
+	for name, c := range map[string]struct {
+		voters    []string
+		available func() map[raft.ServerID]bool
+		want      bool
+	}{
+		"the only one":             {[]string{"a/x"}, nodes("b/x", "c/x"), false},
+		"one of two":               {[]string{"a/x", "b/x"}, nodes("b/x", "c/x"), false},
+		"one of three":             {[]string{"a/x", "b/x#2", "c/x"}, nodes("b/x", "c/x"), true},
+		"one of three, one down":   {[]string{"a/x", "b/x#2", "c/x"}, nodes("b/x", "d/x"), false},
+		"a nonvoter":               {[]string{"b/x", "c/x", "d/x"}, nodes("b/x", "c/x"), true},
+		"one of four, one down":    {[]string{"a/x", "b/x", "c/x", "d/x"}, nodes("b/x", "c/x"), false},
+		"one of five, two down":    {[]string{"a/x", "b/x", "c/x", "d/x", "e/x"}, nodes("b/x", "c/x"), false},
+		"one of five, one down":    {[]string{"a/x", "b/x", "c/x", "d/x", "e/x"}, nodes("b/x", "c/x", "d/x"), true},
+		"another incarnation runs": {[]string{"a/x", "b/x", "c/x"}, nodes("b/y", "c/x"), false},
+	} {
+		require.Equal(t, c.want, dispensable(c.voters, c.available), name)
+	}
 }
 
 // reopenLogs closes the log database, changes its directory, and opens it again.

@@ -38,6 +38,7 @@ type Txn struct {
 	locks       writeSet[machine.Lock]
 	messages    writeSet[machine.Message]
 	small       writeSet[[]byte] // notified, waiting, timers
+	notified    notifiedIndex    // of rows in small
 	values      writeSet[[]byte]
 	promises    writeSet[promise]
 	counters    writeSet[uint64]
@@ -150,6 +151,7 @@ func (t *Txn) reset() {
 	t.locks.reset()
 	t.messages.reset()
 	t.small.reset()
+	t.notified.reset()
 	t.values.reset()
 	t.promises.reset()
 	t.counters.reset()

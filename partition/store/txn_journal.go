@@ -187,17 +187,68 @@ func (t *Txn) learn(id *ids.Invocation, found *notes) error {
 		found.add(signal, index)
 		return true
 	}
-	for i := range t.small.rows {
-		if key := t.small.rows[i].key; bytes.HasPrefix(key, prefix) && !add(key) {
-			break
-		}
-	}
+	t.eachNotified(id, prefix, add)
 	r, err := t.committed()
 	if err == nil {
 		err = r.ownedKeys(prefix, add)
 	}
 	found.known, found.many = rows <= manyRows, rows > manyRows
 	return err
+}
+
+// fewScanned is the number of rows up to which those of an owner are found by a search of all.
+const fewScanned = 128
+
+// eachNotified calls visit for the written rows of the notifications of an invocation, whose keys begin with prefix, until it
+// returns false. A log entry may notify thousands of invocations.
+func (t *Txn) eachNotified(id *ids.Invocation, prefix []byte, visit func(key []byte) bool) {
+	if len(t.small.rows) <= fewScanned {
+		for i := range t.small.rows {
+			if key := t.small.rows[i].key; bytes.HasPrefix(key, prefix) && !visit(key) {
+				return
+			}
+		}
+		return
+	}
+	for i := t.notified.last(t.small.rows, id); i >= 0 && visit(t.small.rows[i].key); i = t.notified.before[i] {
+	}
+}
+
+// notifiedIndex finds the rows of the notifications of an invocation in a write set, each from the one after it.
+type notifiedIndex struct {
+	newest map[ids.Invocation]int32
+	before []int32 // of each row; -1: none
+}
+
+// last returns the place of the last row, -1 if there is none.
+func (x *notifiedIndex) last(rows []row[[]byte], id *ids.Invocation) int32 {
+	if x.newest == nil {
+		x.newest = map[ids.Invocation]int32{}
+	}
+	for i := len(x.before); i < len(rows); i++ {
+		before, key := int32(-1), rows[i].key
+		if len(key) > prefixLen+idLen && key[prefixLen-1] == tableNotified {
+			owner := ids.Invocation(key[prefixLen : prefixLen+idLen])
+			if known, found := x.newest[owner]; found {
+				before = known
+			}
+			x.newest[owner] = int32(i)
+		}
+		x.before = append(x.before, before)
+	}
+	if i, found := x.newest[*id]; found {
+		return i
+	}
+	return -1
+}
+
+func (x *notifiedIndex) reset() {
+	if len(x.before) > keptRows {
+		*x = notifiedIndex{}
+		return
+	}
+	clear(x.newest)
+	x.before = x.before[:0]
 }
 
 // smallRow reads a row of a table whose writes are in the small set; nil if there is none.

@@ -1,6 +1,9 @@
 package journal
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // wakeNow is the internal result of a node that cannot be decided without running the
 // handler: it makes the whole await over.
@@ -66,6 +69,57 @@ func (f *Future) prune(settled func(NotificationID) Settled) (*Future, Settled) 
 	return rest, t.result(f.Combinator, wakeNow)
 }
 
+// Arrive returns f without its settled parts, as Prune does, and whether f is over, if everything in it was pending until id
+// settled: f was pruned before. It does not evaluate each leaf, of which there may be very many for each notification.
+func (f *Future) Arrive(id NotificationID, s Settled) (rest *Future, over bool) {
+	left, result := f.arrive(id, s)
+	return &left, result != Pending
+}
+
+func (f *Future) arrive(id NotificationID, s Settled) (rest Future, result Settled) {
+	rest.Combinator = f.Combinator
+	var t tally
+	var found bool
+	rest.Completions, rest.Signals, rest.Names = f.Completions, f.Signals, f.Names
+	switch {
+	case id.Name != "":
+		rest.Names, found = without(f.Names, id.Name)
+	case id.Signal:
+		rest.Signals, found = without(f.Signals, id.Index)
+	default:
+		rest.Completions, found = without(f.Completions, id.Index)
+	}
+	if found {
+		t.add(s)
+	}
+	t.pending = len(rest.Completions)+len(rest.Signals)+len(rest.Names) > 0
+	for i := range f.Nested {
+		inner, r := f.Nested[i].arrive(id, s)
+		if t.add(r); r == Pending {
+			rest.Nested = append(rest.Nested, inner)
+		}
+	}
+	return rest, t.result(f.Combinator, wakeNow)
+}
+
+// without returns the elements that are not equal to one, without changing all, and whether any is.
+func without[E comparable](all []E, one E) (rest []E, found bool) {
+	at := slices.Index(all, one)
+	if at < 0 {
+		return all, false
+	}
+	rest = append(make([]E, 0, len(all)-1), all[:at]...)
+	for _, e := range all[at+1:] {
+		if e != one {
+			rest = append(rest, e)
+		}
+	}
+	if len(rest) == 0 {
+		return nil, true
+	}
+	return rest, true
+}
+
 // add adds id as a leaf of the root node.
 func (f *Future) add(id NotificationID) {
 	switch {
@@ -103,7 +157,18 @@ func (f *Future) Leaves() iter.Seq[NotificationID] {
 
 // Has reports whether the tree has id as a leaf.
 func (f *Future) Has(id NotificationID) bool {
-	return !f.each(func(leaf NotificationID) bool { return leaf != id })
+	return f.hasOwn(id) || slices.ContainsFunc(f.Nested, func(inner Future) bool { return inner.Has(id) })
+}
+
+// hasOwn reports whether the root node has id as a leaf.
+func (f *Future) hasOwn(id NotificationID) bool {
+	switch {
+	case id.Name != "":
+		return slices.Contains(f.Names, id.Name)
+	case id.Signal:
+		return slices.Contains(f.Signals, id.Index) || id == NamedSignal("") && slices.Contains(f.Names, "")
+	}
+	return slices.Contains(f.Completions, id.Index)
 }
 
 func (f *Future) each(yield func(NotificationID) bool) bool {

@@ -289,9 +289,12 @@ func TestAPrunedAwaitIsOverExactlyWhenTheRuleSays(t *testing.T) {
 				return Pending
 			}
 			woken = m.observe(&history[n])
+			rest, arrived := stored.Arrive(history[n].id, history[n].as)
 			if over = stored.Over(just); !over {
 				stored = stored.Prune(just)
+				require.Equal(t, stored, rest)
 			}
+			require.Equal(t, over, arrived)
 		}
 	})
 }

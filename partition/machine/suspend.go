@@ -139,10 +139,19 @@ func (m *Machine) wakeIfOver(inv *Invocation, n notification) error {
 	if !m.mayEvaluate() {
 		return m.admit(inv, nil)
 	}
+	if !inv.Signalled {
+		rest, over := inv.Await.Arrive(n.id, n.settled)
+		if over {
+			return m.admit(inv, nil)
+		}
+		inv.Await = rest
+		m.st.PutInvocation(inv)
+		return nil
+	}
 	var failed error
 	settled := func(id journal.NotificationID) journal.Settled {
 		switch {
-		case inv.Signalled && (id.Repeats() || !inv.AwaitReduced):
+		case id.Repeats() || !inv.AwaitReduced:
 			return m.notified(inv, id, &failed)
 		case id == n.id:
 			return n.settled
@@ -156,10 +165,7 @@ func (m *Machine) wakeIfOver(inv *Invocation, n notification) error {
 	if over {
 		return m.admit(inv, nil)
 	}
-	switch {
-	case !inv.Signalled:
-		inv.Await = inv.Await.Prune(settled)
-	case inv.AwaitReduced && !n.id.Repeats():
+	if inv.AwaitReduced && !n.id.Repeats() {
 		inv.Await = inv.Await.Reduce(settled)
 	}
 	m.st.PutInvocation(inv)

@@ -19,10 +19,11 @@ type entries struct {
 	p     *Partition
 	m     *machine.Machine
 	index uint64
+	now   int64
 }
 
 func newEntries(t *testing.T) *entries {
-	e := &entries{p: partition(t, open(t), 1), m: machine.New(machine.Shards{Count: 1})}
+	e := &entries{p: partition(t, open(t), 1), m: machine.New(machine.Shards{Count: 1}), now: 1000}
 	e.apply(t, &machine.Lead{Epoch: 1})
 	return e
 }
@@ -30,7 +31,7 @@ func newEntries(t *testing.T) *entries {
 func (e *entries) apply(t *testing.T, c machine.Command) {
 	e.index++
 	txn := e.p.Begin()
-	o, _, err := e.m.Apply(txn, machine.Header{Epoch: 1, Time: 1000, Level: feature.Level4}, c, nil)
+	o, _, err := e.m.Apply(txn, machine.Header{Epoch: 1, Time: e.now, Level: feature.Level4}, c, nil)
 	require.NoError(t, err)
 	require.Equal(t, machine.OK, o.Code)
 	require.NoError(t, txn.Commit(e.index, 1))
@@ -90,4 +91,33 @@ func TestRepeatedAccessToARowCostsItsSizeOnce(t *testing.T) {
 			require.Less(t, allocated(func() { store(steps...) }), uint64(most))
 		})
 	}
+}
+
+// Each of the results that a suspended handler awaits together shortens the await, which is copied once, and not evaluated leaf
+// by leaf.
+func TestAResultOfALongAwaitCopiesItOnce(t *testing.T) {
+	const awaited, ended = 90_000, 100
+	e := newEntries(t)
+	id := ids.NewInvocation(1, [16]byte{1})
+	store := e.handler(t, id, machine.Target{Service: "S", Handler: "h"})
+	all := journal.Future{Combinator: journal.CombineAllCompleted}
+	for i := range uint32(awaited) {
+		all.Completions = append(all.Completions, i+1)
+	}
+	var steps []machine.Step
+	for i := range uint32(ended) {
+		steps = append(steps, machinetest.Sleep(i+1, 5000))
+	}
+	store(append(steps, machinetest.SuspendOn(journal.Future{Combinator: journal.CombineFirstCompleted, Signals: []uint32{journal.CancelSignal}, Nested: []journal.Future{all}}))...)
+	e.now = 5000
+	require.Less(t, allocated(func() {
+		for i := range uint32(ended) {
+			e.apply(t, &machine.FireTimers{Timers: []machine.Timer{{At: 5000, Kind: machine.TimerSleep, ID: id, Completion: i + 1}}})
+		}
+	}), uint64(ended*awaited*6))
+	view := e.p.View()
+	inv, err := view.Invocation(id)
+	require.NoError(t, err)
+	require.NoError(t, view.Close())
+	require.Equal(t, awaited-ended, len(inv.Await.Nested[0].Completions))
 }

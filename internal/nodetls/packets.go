@@ -79,7 +79,10 @@ func (k *packetKeys) run(ctx context.Context, log *slog.Logger) {
 		case <-ctx.Done():
 			return
 		}
-		if err := k.read(); err != nil && err.Error() != failed {
+		switch err := k.read(); {
+		case err == nil:
+			failed = ""
+		case err.Error() != failed:
 			failed = err.Error()
 			log.Error("packet key not reloaded, the previous one remains in use", "err", err)
 		}

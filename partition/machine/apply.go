@@ -38,8 +38,9 @@ type Machine struct {
 	// replicas agree on it at each entry.
 	level       feature.Level
 	effects     []Effect
-	local       []Message // messages to this same partition, in the order in which they were caused
-	freedScopes []string  // scopes in which an invocation may have become admissible
+	local       []Message           // messages to this same partition, in the order in which they were caused
+	freedScopes []string            // scopes in which an invocation may have become admissible
+	freed       map[string]struct{} // the same, to find one of many; nil if there are few
 
 	maxReevaluated, maxRingLeaves int // the constants, except in tests
 
@@ -70,7 +71,7 @@ func (m *Machine) Apply(st State, h Header, c Command, effects []Effect) (Outcom
 	effects = m.effects
 	clear(m.local)
 	m.st, m.meta, m.effects, m.local, m.queuedUpdates = nil, nil, nil, m.local[:0], 0
-	m.flow.Tables = nil
+	m.flow.Tables, m.freed = nil, nil
 	if m.freedScopes = m.freedScopes[:0]; cap(m.freedScopes) > maxAdmittedByTimer {
 		m.freedScopes = nil
 	}

@@ -128,7 +128,7 @@ func (m *Machine) reevaluate(from flowcontrol.CounterKey) error {
 	if err != nil {
 		return err
 	}
-	m.freedScopes = append(m.freedScopes, scopes...)
+	m.freedScopes, m.freed = append(m.freedScopes, scopes...), nil
 	switch {
 	case more:
 		m.meta.Reevaluation = max(m.meta.Reevaluation, Reevaluating)

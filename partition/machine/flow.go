@@ -2,6 +2,7 @@ package machine
 
 import (
 	"math"
+	"slices"
 
 	"platform/flowcontrol"
 	"platform/internal/feature"
@@ -196,12 +197,30 @@ func (m *Machine) uncount(inv *Invocation) error {
 
 // markFreed records that an invocation of the scope may have become admissible.
 func (m *Machine) markFreed(scope string) {
-	for _, known := range m.freedScopes {
-		if known == scope {
-			return
-		}
+	if m.isFreed(scope) {
+		return
 	}
 	m.freedScopes = append(m.freedScopes, scope)
+	if m.freed != nil {
+		m.freed[scope] = struct{}{}
+	}
+}
+
+// fewFreed is the number of scopes up to which they are searched one by one.
+const fewFreed = 16
+
+func (m *Machine) isFreed(scope string) (known bool) {
+	if len(m.freedScopes) <= fewFreed {
+		return slices.Contains(m.freedScopes, scope)
+	}
+	if m.freed == nil {
+		m.freed = make(map[string]struct{}, 2*len(m.freedScopes))
+		for _, s := range m.freedScopes {
+			m.freed[s] = struct{}{}
+		}
+	}
+	_, known = m.freed[scope]
+	return known
 }
 
 // scheduler prepares the scheduler for the command being applied.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -193,4 +194,20 @@ func TestOneEntryRemovesABoundedNumberOfMembersFromARing(t *testing.T) {
 			require.LessOrEqual(t, b.most.left, most)
 		})
 	}
+}
+
+// One command frees slots of very many scopes, or queues invocations in them.
+func TestFreedScopesAreFoundInConstantTime(t *testing.T) {
+	const scopes = 60_000
+	m := machine.New(machine.Shards{Count: 1})
+	began := time.Now()
+	for range 2 {
+		for n := range scopes {
+			m.MarkFreed(fmt.Sprintf("scope-of-tenant-%05d", n))
+		}
+	}
+	require.Less(t, time.Since(began), 5*time.Second)
+	freed := m.MarkFreed("scope-of-tenant-00000")
+	require.Len(t, freed, scopes)
+	require.True(t, slices.IsSorted(freed), "in the order in which they were freed")
 }

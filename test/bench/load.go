@@ -14,10 +14,14 @@ import (
 // load runs one step: workers that make calls in a closed loop, each on its own
 // connection, for a time or a number of sends.
 type load struct {
-	step                      step
-	testbed                   *testbed
-	measureFrom, measureUntil time.Time // responses in between are measured
-	remaining                 atomic.Int64
+	step        step
+	testbed     *testbed
+	measureFrom time.Time // responses are measured from here on, until ended
+	ended       atomic.Bool
+	remaining   atomic.Int64
+
+	firstMeasured sync.Once
+	measured      chan struct{} // closed by the first measured response
 
 	mu        sync.Mutex // covers the fields below
 	accepted  int64      // correct responses, including those before measureFrom
@@ -33,14 +37,18 @@ type outcome struct {
 	executed  executionCounts
 }
 
-// runTimed runs the load for warmup, then measures for d. The load continues while CPU
-// time is read at both ends.
+func newLoad(s step, b *testbed) *load {
+	return &load{step: s, testbed: b, measured: make(chan struct{})}
+}
+
+// runTimed runs the load for warmup, then measures for d, or until the first response if that comes later. The load
+// continues while CPU time is read at both ends.
 func (l *load) runTimed(ctx context.Context, warmup, d time.Duration) (outcome, error) {
 	l.measureFrom = time.Now().Add(warmup)
-	l.measureUntil = l.measureFrom.Add(d)
 	g, callers := errgroup.WithContext(ctx) // ends with the first error
-	l.startWorkers(callers, g, func() bool { return time.Now().Before(l.measureUntil) })
+	l.startWorkers(callers, g, func() bool { return !l.ended.Load() })
 	var before, after processUsage
+	var elapsed time.Duration
 	g.Go(func() (err error) {
 		if err = waitUntil(callers, l.measureFrom); err != nil {
 			return err
@@ -48,9 +56,16 @@ func (l *load) runTimed(ctx context.Context, warmup, d time.Duration) (outcome, 
 		if before, err = l.testbed.usage(); err != nil {
 			return err
 		}
-		if err = waitUntil(callers, l.measureUntil); err != nil {
+		if err = waitUntil(callers, l.measureFrom.Add(d)); err != nil {
 			return err
 		}
+		select {
+		case <-l.measured:
+		case <-callers.Done():
+			return context.Cause(callers)
+		}
+		l.ended.Store(true)
+		elapsed = time.Since(l.measureFrom)
 		after, err = l.testbed.usage()
 		return err
 	})
@@ -58,7 +73,7 @@ func (l *load) runTimed(ctx context.Context, warmup, d time.Duration) (outcome, 
 		return outcome{}, err
 	}
 	t, err := l.testbed.executionCounts(ctx, l.step.limited)
-	return l.newOutcome(d, before, after, t), err
+	return l.newOutcome(elapsed, before, after, t), err
 }
 
 // runCounted makes the step's number of sends and measures until all have been executed.
@@ -68,7 +83,6 @@ func (l *load) runCounted(ctx context.Context) (outcome, error) {
 		return outcome{}, err
 	}
 	l.measureFrom = time.Now()
-	l.measureUntil = l.measureFrom.Add(24 * time.Hour)
 	l.remaining.Store(int64(l.step.size))
 	g, callers := errgroup.WithContext(ctx)
 	l.startWorkers(callers, g, func() bool { return l.remaining.Add(-1) >= 0 })
@@ -113,8 +127,9 @@ func (l *load) runWorker(c *conn, calls callGenerator, more func() bool) error {
 			return fmt.Errorf("wrong response: %w", err)
 		}
 		accepted++
-		if !end.Before(l.measureFrom) && end.Before(l.measureUntil) {
+		if !end.Before(l.measureFrom) && !l.ended.Load() {
 			latencies = append(latencies, end.Sub(begin))
+			l.firstMeasured.Do(func() { close(l.measured) })
 		}
 	}
 	l.mu.Lock()

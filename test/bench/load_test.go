@@ -45,12 +45,12 @@ func (f *fakeServer) newLoad(t *testing.T, text string) *load {
 	t.Cleanup(server.Close)
 	s, err := parseStep(text)
 	require.NoError(t, err)
-	return &load{step: s, testbed: &testbed{host: strings.TrimPrefix(server.URL, "http://"), prefix: "platform", counts: server.URL + "/counts"}}
+	return newLoad(s, &testbed{host: strings.TrimPrefix(server.URL, "http://"), prefix: "platform", counts: server.URL + "/counts"})
 }
 
 // runAndVerify makes a number of calls and verifies them.
 func runAndVerify(t *testing.T, l *load, calls int64) (string, error) {
-	l.measureFrom, l.measureUntil = time.Now(), time.Now().Add(time.Hour)
+	l.measureFrom = time.Now()
 	l.remaining.Store(calls)
 	c, err := dial(t.Context(), l.testbed.host, l.step.contentType())
 	require.NoError(t, err)

@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	page := flags.String("page", "", "write a page that compares the targets to this HTML file; the default steps are then those of the page")
 	p := &benchmark{progress: progress, records: io.Discard}
 	flags.IntVar(&p.rounds, "rounds", 1, "number of times that all steps run on all targets")
-	flags.DurationVar(&p.duration, "duration", 3*time.Second, "measured duration of a step, unless its size is a number of sends")
+	flags.DurationVar(&p.duration, "duration", 3*time.Second, "measured duration of a step, longer if there is no response before, unless its size is a number of sends")
 	flags.DurationVar(&p.warmup, "warmup", time.Second, "warm-up under load before measuring")
 	flags.StringVar(&p.profiles, "profiles", "", "existing directory for a CPU profile of each step; only for targets that are builds of this server")
 	flags.StringVar(&p.dir, "dir", "", "directory for data, on the disk to be measured (default: the system's temporary directory)")

@@ -17,7 +17,7 @@ import (
 // A log entry notifies very many invocations twice. The second notification of each reads which ones it has, from the rows of
 // the entry.
 func TestNotifyingManyInvocationsReadsEachRowOnce(t *testing.T) {
-	const invocations = 40_000
+	const invocations = 150_000
 	txn := partition(t, open(t), 1).Begin()
 	defer txn.Discard()
 	id := func(i uint32) ids.Invocation {

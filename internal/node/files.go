@@ -12,6 +12,7 @@ import (
 	"platform/internal/cluster/datadir"
 	"platform/internal/config"
 	"platform/internal/diskspace"
+	"platform/internal/pebbledb"
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
 	"platform/internal/raftgroup/watchdog"
@@ -127,6 +128,12 @@ func (f *files) saveIdentity(change func(*datadir.Identity)) error {
 	}
 	f.self = id
 	return nil
+}
+
+// reclaimSpace frees the space of deleted rows of the databases until ctx ends.
+func (f *files) reclaimSpace(ctx context.Context, log *slog.Logger) error {
+	full := func() bool { return f.disk.Check() >= diskspace.Full }
+	return pebbledb.RunReclaimers(ctx, full, log, f.tables.Reclaimer(), f.logs.Reclaimer())
 }
 
 // close closes the files that are open. With inUse, a replica that did not stop may still

@@ -192,6 +192,7 @@ func (n *Node) serve(ctx context.Context) error {
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },
 		n.replicas.Run, n.kafka.Run, n.census.Run, n.files.disk.Run, n.history.Run, n.measureUsage, n.port.server.RunEvents, checkpoints.Run,
 		func(ctx context.Context) error { return memory.ReturnWhenIdle(ctx, checkpoints.Applied) },
+		func(ctx context.Context) error { return n.files.reclaimSpace(ctx, n.log) },
 	} {
 		g.Go(func() error { return part(serving) })
 	}

@@ -162,6 +162,11 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock, written *p
 	return po
 }
 
+// Reclaimer returns what compacts the database when deleted rows retain much of its space.
+func (db *DB) Reclaimer() *pebbledb.Reclaimer {
+	return pebbledb.NewReclaimer("state", db.pebble, partitionSpan(0).Start, []byte{0xff, 0xff, 0xff})
+}
+
 // Written counts what flushes and compactions write, see pebbledb.WriteProgress.
 func (db *DB) Written() uint64 { return db.written.Count() }
 

@@ -59,6 +59,11 @@ func logSpan(group uint32) pebble.KeyRange {
 	return pebble.KeyRange{Start: from, End: to}
 }
 
+// Reclaimer returns what compacts the database when removed entries retain much of its space.
+func (l *DB) Reclaimer() *pebbledb.Reclaimer {
+	return pebbledb.NewReclaimer("log", l.db, []byte{keyKindLog}, []byte{keyKindStable + 1})
+}
+
 // Written counts what flushes and compactions write, see pebbledb.WriteProgress, and the chunks of entries in files: on a
 // slow disk such an entry takes longer than an operation that hangs.
 func (l *DB) Written() uint64 { return l.written.Count() + l.files.chunks.Load() }

@@ -1,0 +1,175 @@
+package pebbledb
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	reclaimRows  = 1600
+	reclaimValue = 64 << 10 // bytes, about 100 MiB together
+)
+
+// reclaimable returns a database with values in blob files, none of which is deleted, and its reclaimer.
+func reclaimable(t *testing.T, disk vfs.FS) (*pebble.DB, *Reclaimer) {
+	o := &pebble.Options{
+		FS: disk, Logger: Logger{slog.New(slog.DiscardHandler)}, FormatMajorVersion: pebble.FormatNewest,
+		MemTableSize: 32 << 20, EventListener: new(pebble.EventListener),
+	}
+	SeparateValues(o)
+	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
+	db, err := pebble.Open("db", o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	for i := range reclaimRows {
+		require.NoError(t, db.Set(reclaimKey(i), make([]byte, reclaimValue), nil))
+	}
+	require.NoError(t, db.Flush())
+	return db, NewReclaimer("db", db, nil, []byte{0xff})
+}
+
+func reclaimKey(i int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(i)) }
+
+func blobBytes(db *pebble.DB) uint64 {
+	m := db.Metrics()
+	return m.BlobFiles.LiveSize
+}
+
+// The rows of a database are deleted, then nothing is written: the deletions stay in the memtable, and retain the
+// values.
+func TestSpaceOfDeletedValuesIsReclaimedWithoutWrites(t *testing.T) {
+	for name, remove := range map[string]func(*pebble.DB) error{
+		"range": func(db *pebble.DB) error { return db.DeleteRange(reclaimKey(10), reclaimKey(reclaimRows), nil) },
+		"rows": func(db *pebble.DB) (err error) {
+			for i := 10; i < reclaimRows; i++ {
+				err = errors.Join(err, db.Delete(reclaimKey(i), nil))
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, r := reclaimable(t, vfs.NewMem())
+			require.NoError(t, remove(db))
+			require.Greater(t, blobBytes(db), uint64(reclaimRows*reclaimValue))
+			dead, freed, err := r.reclaim(t.Context())
+			require.NoError(t, err)
+			require.InEpsilon(t, (reclaimRows-10)*reclaimValue, dead, 0.05)
+			require.InEpsilon(t, dead, freed, 0.05)
+			require.Less(t, blobBytes(db), uint64(minReclaimed))
+			for i := range 10 {
+				value, closer, err := db.Get(reclaimKey(i))
+				require.NoError(t, err)
+				require.Len(t, value, reclaimValue)
+				require.NoError(t, closer.Close())
+			}
+			compactions := db.Metrics().Compact.Count
+			dead, _, err = r.reclaim(t.Context())
+			require.NoError(t, err)
+			require.Zero(t, dead)
+			require.Equal(t, compactions, db.Metrics().Compact.Count)
+		})
+	}
+}
+
+// A database with few dead values is not compacted.
+func TestLiveValuesAreNotCompacted(t *testing.T) {
+	db, r := reclaimable(t, vfs.NewMem())
+	require.NoError(t, db.DeleteRange(reclaimKey(0), reclaimKey(reclaimRows/2), nil))
+	dead, _, err := r.reclaim(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, dead, "50 MiB are less than the minimum")
+	m := db.Metrics()
+	require.Zero(t, m.Compact.Count)
+	require.EqualValues(t, 1, m.MemTable.Count)
+}
+
+// An open iterator or snapshot retains what was deleted since: attempts to free it become rare, and succeed after it
+// was closed.
+func TestReclaimingRetainedSpaceBacksOff(t *testing.T) {
+	db, r := reclaimable(t, vfs.NewMem())
+	snapshot := db.NewSnapshot()
+	require.NoError(t, db.DeleteRange(reclaimKey(0), reclaimKey(reclaimRows), nil))
+	var waits []time.Duration
+	for range 8 {
+		dead, freed, err := r.reclaim(t.Context())
+		require.NoError(t, err)
+		require.NotZero(t, dead)
+		require.Less(t, freed, uint64(1<<20))
+		r.schedule(0, dead, freed, err)
+		waits = append(waits, r.pause)
+	}
+	minutes := []time.Duration{2, 4, 8, 16, 32, 60, 60, 60}
+	for i := range minutes {
+		minutes[i] *= time.Minute
+	}
+	require.Equal(t, minutes, waits)
+	require.NoError(t, snapshot.Close())
+	require.Eventually(t, func() bool {
+		_, _, err := r.reclaim(t.Context())
+		require.NoError(t, err)
+		return blobBytes(db) < minReclaimed
+	}, time.Minute, time.Millisecond, "closing a snapshot also makes Pebble compact some tables")
+	r.schedule(0, 0, 0, nil)
+	require.Equal(t, reclaimPause, r.pause)
+}
+
+var errPlanted = errors.New("planted failure: the disk is full")
+
+// Pebble repeats failed flushes and compactions, and what waits for them. An attempt ends with its context; the next one
+// follows after a longer pause.
+func TestFailedReclaimingIsRepeated(t *testing.T) {
+	disk := &switchedFS{FS: vfs.NewMem()}
+	db, r := reclaimable(t, disk)
+	require.NoError(t, db.DeleteRange(reclaimKey(1), reclaimKey(reclaimRows), nil))
+	disk.fail.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, _, err := r.reclaim(ctx)
+	require.Error(t, err)
+	r.schedule(0, 0, 0, err)
+	require.Equal(t, 2*reclaimPause, r.pause)
+	disk.fail.Store(false)
+	_, freed, err := r.reclaim(t.Context())
+	require.NoError(t, err)
+	require.NotZero(t, freed)
+}
+
+// switchedFS is a file system in which creating files fails while fail is set.
+type switchedFS struct {
+	vfs.FS
+	fail atomic.Bool
+}
+
+func (s *switchedFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if s.fail.Load() {
+		return nil, errPlanted
+	}
+	return s.FS.Create(name, c)
+}
+
+// Nothing is compacted while the disk is full.
+func TestReclaimersPauseOnAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		checks := 0
+		full := func() bool {
+			if checks++; checks == 3 {
+				cancel()
+			}
+			return true
+		}
+		// A nil database: any access fails.
+		require.NoError(t, RunReclaimers(ctx, full, slog.New(slog.DiscardHandler), NewReclaimer("db", nil, nil, nil)))
+		require.Equal(t, 3, checks)
+	})
+}

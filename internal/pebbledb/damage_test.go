@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/sstable/block"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 )
@@ -21,11 +22,25 @@ func groupSpan(group uint32) pebble.KeyRange {
 // damagedDatabase returns a database with three groups of rows, of which the last block of the first group is damaged,
 // which also has the first rows of the second one. failed receives the failures of its compactions.
 func damagedDatabase(t *testing.T, failed chan error) (*pebble.DB, *Damage) {
+	return damagedIn(t, failed, func(l *sstable.Layout) block.Handle {
+		share := float64(rowsPerGroup) / (3 * rowsPerGroup) // the rows have the same size
+		return l.Data[int(share*float64(len(l.Data)))].Handle
+	})
+}
+
+// damagedIn returns a database with three groups of rows and a range of deleted ones in each, of whose only table a
+// block is damaged. failed receives the failures of its compactions.
+func damagedIn(t *testing.T, failed chan error, which func(*sstable.Layout) block.Handle) (*pebble.DB, *Damage) {
 	disk := vfs.NewMem()
 	open := func() (*pebble.DB, *Damage) {
 		o := &pebble.Options{
 			FS: disk, Logger: Logger{slog.New(slog.DiscardHandler)}, FormatMajorVersion: pebble.FormatNewest, DisableAutomaticCompactions: true,
-			EventListener: &pebble.EventListener{BackgroundError: func(err error) { failed <- err }},
+			EventListener: &pebble.EventListener{BackgroundError: func(err error) {
+				select {
+				case failed <- err:
+				default: // Pebble repeats some of these compactions immediately
+				}
+			}},
 		}
 		damage := ReportDamage(o, slog.New(slog.DiscardHandler))
 		db, err := pebble.Open("db", o)
@@ -38,15 +53,19 @@ func damagedDatabase(t *testing.T, failed chan error) (*pebble.DB, *Damage) {
 			require.NoError(t, db.Set([]byte{group, byte(i / 256), byte(i)}, make([]byte, 100), nil))
 		}
 	}
+	before := db.NewSnapshot() // of the deleted rows, so that a compaction keeps their tombstones
+	for group := byte(1); group <= 3; group++ {
+		require.NoError(t, db.DeleteRange([]byte{group, 9}, []byte{group, 10}, nil))
+	}
 	require.NoError(t, db.Flush())
-	require.NoError(t, db.Compact(t.Context(), []byte{0}, []byte{9}, false))
+	require.NoError(t, before.Close())
 	require.NoError(t, db.Close())
 	names, err := disk.List("db")
 	require.NoError(t, err)
 	damaged := 0
 	for _, name := range names {
 		if strings.HasSuffix(name, ".sst") {
-			damageBlock(t, disk, "db/"+name, []byte{2, 0, 0})
+			damageBlock(t, disk, "db/"+name, which)
 			damaged++
 		}
 	}
@@ -54,8 +73,8 @@ func damagedDatabase(t *testing.T, failed chan error) (*pebble.DB, *Damage) {
 	return open()
 }
 
-// damageBlock flips a bit in the block of a table with a key, which must not be its first one.
-func damageBlock(t *testing.T, disk vfs.FS, path string, key []byte) {
+// damageBlock flips a bit in a block of a table.
+func damageBlock(t *testing.T, disk vfs.FS, path string, which func(*sstable.Layout) block.Handle) {
 	file, err := disk.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
 	require.NoError(t, err)
 	readable, err := sstable.NewSimpleReadable(file)
@@ -64,8 +83,8 @@ func damageBlock(t *testing.T, disk vfs.FS, path string, key []byte) {
 	require.NoError(t, err)
 	layout, err := r.Layout()
 	require.NoError(t, err)
-	share := float64(rowsPerGroup) / (3 * rowsPerGroup) // the rows have the same size
-	block := layout.Data[int(share*float64(len(layout.Data)))]
+	block := which(layout)
+	require.Positive(t, block.Length)
 	at := int64(block.Offset) + int64(block.Length)/2
 	b := make([]byte, 1)
 	_, err = file.ReadAt(b, at)
@@ -112,4 +131,39 @@ func TestSpansWithADamagedBlockAreRemoved(t *testing.T) {
 	}
 	require.NoError(t, it.Close())
 	require.Equal(t, map[byte]int{0: 1, 3: rowsPerGroup, 8: 1}, rows)
+}
+
+// A compaction cannot read a block that concerns a whole table: all groups with rows in it have to be removed.
+func TestSpansOfATableWithADamagedIndexAreRemoved(t *testing.T) {
+	for name, which := range map[string]func(*sstable.Layout) block.Handle{
+		"ranges of deleted rows": func(l *sstable.Layout) block.Handle { return l.RangeDel },
+		"index":                  func(l *sstable.Layout) block.Handle { return l.Index[0] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			failed := make(chan error, 10)
+			db, damage := damagedIn(t, failed, which)
+			defer func() { require.NoError(t, db.Close()) }()
+			compact := func() error {
+				require.NoError(t, db.Set([]byte{0, 1}, nil, nil))
+				require.NoError(t, db.Set([]byte{8, 1}, nil, nil))
+				require.NoError(t, db.Flush())
+				return db.Compact(t.Context(), []byte{0}, []byte{9}, false)
+			}
+			require.True(t, pebble.IsCorruptionError(compact()))
+			file := <-damage.Files()
+			r := NewRemover(db, damage, "db")
+			affected, err := r.Affected(file, []uint32{1, 2, 3, 4}, groupSpan)
+			require.NoError(t, err)
+			require.Equal(t, []uint32{1, 2, 3}, affected)
+			if name == "ranges of deleted rows" { // all rows can be read
+				some, err := r.Affected(file, []uint32{1, 2}, groupSpan)
+				require.NoError(t, err)
+				require.Empty(t, some, "the table would remain without them")
+			}
+			require.ErrorIs(t, r.Remove(t.Context(), groupSpan(1)), ErrSharedBlock)
+			require.ErrorIs(t, r.Remove(t.Context(), groupSpan(3)), ErrSharedBlock)
+			require.NoError(t, r.Remove(t.Context(), groupSpan(2)))
+			require.NoError(t, compact())
+		})
+	}
 }

@@ -72,20 +72,59 @@ func (r *Remover) Affected(file DamagedFile, ids []uint32, span func(id uint32) 
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range ids {
-		if slices.ContainsFunc(tables, func(t *pebble.SSTableInfo) bool { return !readable(table, t, span(id)) }) {
+	spans := make([]pebble.KeyRange, len(ids))
+	for i, id := range ids {
+		spans[i] = span(id)
+	}
+	deleted := checkDeleted(table) == nil
+	for i, id := range ids {
+		if slices.ContainsFunc(tables, func(t *pebble.SSTableInfo) bool {
+			return overlap(t, spans[i]) && (!deleted && removable(t, spans) || !readable(table, t, spans[i]))
+		}) {
 			affected = append(affected, id)
 		}
 	}
 	return affected, table.Close()
 }
 
+// checkDeleted returns an error if the ranges of deleted rows cannot be read. They are in one block, which concerns all rows
+// of the table, and without which no compaction succeeds.
+func checkDeleted(file *sstable.Reader) error {
+	it, err := file.NewRawRangeDelIter(context.Background(), sstable.NoFragmentTransforms, sstable.NoReadEnv)
+	if it != nil {
+		it.Close()
+	}
+	return err
+}
+
+// overlap reports whether a table may have rows of a span.
+func overlap(t *pebble.SSTableInfo, span pebble.KeyRange) bool {
+	return bytes.Compare(t.Smallest.UserKey, span.End) < 0 && bytes.Compare(span.Start, t.Largest.UserKey) <= endOf(t)
+}
+
+// endOf is how the last key of a table compares to the bound that is recorded: 0 if they are equal, -1 if it is lower.
+func endOf(t *pebble.SSTableInfo) int {
+	if t.Largest.IsExclusiveSentinel() {
+		return -1
+	}
+	return 0
+}
+
+// removable reports whether a table is removed when all of the spans are. It also has other rows otherwise, such as the
+// marks of the log, and would remain.
+func removable(t *pebble.SSTableInfo, spans []pebble.KeyRange) bool {
+	first := func(s pebble.KeyRange) bool {
+		return bytes.Compare(s.Start, t.Smallest.UserKey) <= 0 && bytes.Compare(t.Smallest.UserKey, s.End) < 0
+	}
+	end := func(s pebble.KeyRange) bool {
+		return bytes.Compare(s.Start, t.Largest.UserKey) <= endOf(t) && bytes.Compare(t.Largest.UserKey, s.End) <= -1-endOf(t)
+	}
+	return slices.ContainsFunc(spans, first) && slices.ContainsFunc(spans, end)
+}
+
 // readable reports whether all blocks can be read that may have rows of a span. The table may be a part of the file.
 func readable(file *sstable.Reader, t *pebble.SSTableInfo, span pebble.KeyRange) bool {
 	first, last := t.Smallest.UserKey, t.Largest.UserKey
-	if bytes.Compare(span.End, first) <= 0 || bytes.Compare(span.Start, last) > 0 {
-		return true
-	}
 	if bytes.Compare(first, span.Start) < 0 {
 		first = span.Start
 	}
@@ -115,7 +154,7 @@ func (r *Remover) eachTable(f func(t *pebble.SSTableInfo, path string) error) er
 	return nil
 }
 
-// checkEnds returns an error if the rows right before and after a span cannot be read. Pebble (2.1) ignores that error
+// checkEnds returns an error if the rows right before and after a span cannot be read, or the ranges of deleted rows. Pebble (2.1) ignores that error
 // when it excises the span, and loses all rows of the file before or after it.
 func (r *Remover) checkEnds(span pebble.KeyRange) error {
 	return r.eachTable(func(t *pebble.SSTableInfo, path string) error {
@@ -138,6 +177,9 @@ func (d *Damage) checkEnds(path string, span pebble.KeyRange, before, after bool
 	table, err := d.open(path)
 	if err != nil {
 		return err
+	}
+	if err := checkDeleted(table); err != nil {
+		return errors.Join(err, table.Close())
 	}
 	it, err := table.NewIter(block.NoTransforms, nil, nil, sstable.DebugHandlesBlobContext)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 type load struct {
 	step        step
 	testbed     *testbed
-	measureFrom time.Time // responses are measured from here on, until ended
+	spread      time.Duration // of the sends of a counted step; 0: as fast as the server accepts them
+	measureFrom time.Time     // responses are measured from here on, until ended
 	ended       atomic.Bool
 	remaining   atomic.Int64
 
@@ -85,7 +86,10 @@ func (l *load) runCounted(ctx context.Context) (outcome, error) {
 	l.measureFrom = time.Now()
 	l.remaining.Store(int64(l.step.size))
 	g, callers := errgroup.WithContext(ctx)
-	l.startWorkers(callers, g, func() bool { return l.remaining.Add(-1) >= 0 })
+	l.startWorkers(callers, g, func() bool {
+		left := l.remaining.Add(-1)
+		return left >= 0 && waitUntil(callers, l.sendTime(left)) == nil
+	})
 	if err := g.Wait(); err != nil {
 		return outcome{}, err
 	}
@@ -95,6 +99,12 @@ func (l *load) runCounted(ctx context.Context) (outcome, error) {
 	}
 	after, err := l.testbed.usage()
 	return l.newOutcome(t.Latest.Sub(l.measureFrom), before, after, t), err
+}
+
+// sendTime returns when the send starts after which that many are left.
+func (l *load) sendTime(left int64) time.Time {
+	size := int64(l.step.size)
+	return l.measureFrom.Add(time.Duration(int64(l.spread) / size * (size - 1 - left)))
 }
 
 // startWorkers starts the workers, which make calls while more returns true.

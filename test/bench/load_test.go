@@ -122,3 +122,15 @@ func TestLostAddFails(t *testing.T) {
 	_, err := runAndVerify(t, l, 3)
 	require.ErrorContains(t, err, "3 adds were acknowledged, but the counters total 2")
 }
+
+func TestSendsStartAtEqualIntervals(t *testing.T) {
+	s, err := parseStep("send:5/2")
+	require.NoError(t, err)
+	begin := time.Now()
+	l := &load{step: s, measureFrom: begin, spread: 10 * time.Second}
+	for i, want := range []time.Duration{0, 2 * time.Second, 4 * time.Second, 6 * time.Second, 8 * time.Second} {
+		require.Equal(t, want, l.sendTime(int64(4-i)).Sub(begin))
+	}
+	l.spread = 0
+	require.Equal(t, begin, l.sendTime(0))
+}

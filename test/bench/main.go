@@ -42,12 +42,13 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.IntVar(&p.rounds, "rounds", 1, "number of times that all steps run on all targets")
 	flags.DurationVar(&p.duration, "duration", 3*time.Second, "measured duration of a step, longer if there is no response before, unless its size is a number of sends")
 	flags.DurationVar(&p.warmup, "warmup", time.Second, "warm-up under load before measuring")
+	flags.DurationVar(&p.spread, "spread", 0, "send at equal intervals over this time, in steps whose size is a number of sends (default: as fast as the server accepts them)")
 	flags.StringVar(&p.profiles, "profiles", "", "existing directory for a CPU profile of each step; only for targets that are builds of this server")
 	flags.StringVar(&p.dir, "dir", "", "directory for data, on the disk to be measured (default: the system's temporary directory)")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() > 0 || p.rounds < 1 || p.duration <= 0 || p.warmup < 0 {
+	if flags.NArg() > 0 || p.rounds < 1 || p.duration <= 0 || p.warmup < 0 || p.spread < 0 {
 		return fmt.Errorf("invalid arguments %q; see -help", args)
 	}
 	if *page != "" && *steps == defaultSteps {

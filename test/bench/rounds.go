@@ -21,12 +21,13 @@ type benchmark struct {
 	steps            []step
 	rounds           int
 	duration, warmup time.Duration
-	endpoint         string    // binary of the service
-	dir              string    // where data goes, "" for the system's temporary directory
-	progress         io.Writer // a line for each result
-	records          io.Writer // results as JSON lines
-	page             string    // file to which the page of costs is written, "" for none
-	profiles         string    // directory for CPU profiles of the server, "" for none
+	spread           time.Duration // of the sends of a step with a number of sends
+	endpoint         string        // binary of the service
+	dir              string        // where data goes, "" for the system's temporary directory
+	progress         io.Writer     // a line for each result
+	records          io.Writer     // results as JSON lines
+	page             string        // file to which the page of costs is written, "" for none
+	profiles         string        // directory for CPU profiles of the server, "" for none
 }
 
 // targetOrder returns the order of the targets in a round, which alternates so that no
@@ -86,6 +87,7 @@ func (p *benchmark) measure(ctx context.Context, target harness.Target, s step) 
 		}
 	}
 	l := newLoad(s, b)
+	l.spread = p.spread
 	if s.waiting {
 		if err := storeWaiting(ctx, b, s.size); err != nil {
 			return result{}, err

@@ -129,7 +129,8 @@ func (b *Bootstrap) waitingFor(plan membership.Plan, err error) string {
 func joinFailures(unjoined map[string]error) string {
 	var text strings.Builder
 	for _, address := range slices.Sorted(maps.Keys(unjoined)) {
-		fmt.Fprintf(&text, "; %s: %v", address, unjoined[address])
+		reason := strings.ReplaceAll(unjoined[address].Error(), "\n", "; ") // of several addresses of a host
+		fmt.Fprintf(&text, "; %s: %s", address, reason)
 	}
 	return text.String()
 }

@@ -71,9 +71,17 @@ func Enroll(ctx context.Context, raw net.Conn, cluster string, authority [sha256
 		},
 	})
 	if err := secure.HandshakeContext(ctx); err != nil {
-		return nil, fmt.Errorf("TLS with node at %s: %w", raw.RemoteAddr(), err)
+		return nil, handshakeError(raw, err)
 	}
 	return secure, nil
+}
+
+// handshakeError adds to the error of a client's handshake what to do about it.
+func handshakeError(raw net.Conn, err error) error {
+	if _, other := errors.AsType[tls.RecordHeaderError](err); other {
+		err = fmt.Errorf("it does not speak TLS; the address must be the node port (bind-port, 5122 by default) of a node with security.node-tls: %w", err)
+	}
+	return fmt.Errorf("TLS with node at %s: %w", raw.RemoteAddr(), err)
 }
 
 // verifyPinned checks that a certificate was issued by the authority with a hash, and is that of a

@@ -111,6 +111,18 @@ func TestEnrollingNodeVerifiesTheAuthority(t *testing.T) {
 	require.Equal(t, "x", string(text))
 }
 
+func TestPortsWithoutTLSAreExplained(t *testing.T) {
+	ours, theirs := net.Pipe()
+	t.Cleanup(func() { ours.Close() })
+	go func() {
+		defer theirs.Close()
+		_, _ = theirs.Read(make([]byte, 4096))
+		_, _ = theirs.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+	}()
+	_, err := Enroll(t.Context(), ours, "c", [32]byte{})
+	require.ErrorContains(t, err, "it does not speak TLS; the address must be the node port (bind-port, 5122 by default) of a node with security.node-tls")
+}
+
 func TestNodesWithoutCertificateAreRefusedOtherwise(t *testing.T) {
 	ca := newAuthority(t, "c")
 	client := func(protocols ...string) func(context.Context, net.Conn) (net.Conn, error) {

@@ -255,7 +255,7 @@ func (s *Security) client(ctx context.Context, raw net.Conn) (net.Conn, error) {
 		if ctx.Err() == nil {
 			s.refuse("no TLS connection to a node", raw.RemoteAddr(), err)
 		}
-		return nil, fmt.Errorf("TLS with node at %s: %w", raw.RemoteAddr(), err)
+		return nil, handshakeError(raw, err)
 	}
 	return &Conn{Conn: secure, node: node}, nil
 }

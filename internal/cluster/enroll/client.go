@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"time"
@@ -64,11 +65,19 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 }
 
+// missingToken adds to an error how to create the token, if there is none.
+func (c *Client) missingToken(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w; the file gets the output of platform cluster join-token create --node %s, sent to a member", err, c.Files.node)
+	}
+	return err
+}
+
 // attempt sends the request to one node after another, until one accepts it.
 func (c *Client) attempt(ctx context.Context, key *ecdsa.PrivateKey) error {
 	token, err := c.Token()
 	if err != nil {
-		return fmt.Errorf("read the join token: %w", err)
+		return fmt.Errorf("read the join token: %w", c.missingToken(err))
 	}
 	var errs []error
 	for _, address := range c.Addresses {

@@ -87,6 +87,21 @@ func TestFounderContinuesAfterACrash(t *testing.T) {
 	require.Equal(t, leaf.SerialNumber, again.SerialNumber, "a restart keeps the certificate")
 }
 
+func TestMissingTokensAreExplained(t *testing.T) {
+	var reports []string
+	ctx, cancel := context.WithCancel(t.Context())
+	dir := &testDir{path: t.TempDir()}
+	c := &Client{
+		Files:  newObtainer(t, dir).Files,
+		Token:  func() (Token, error) { return ReadToken(filepath.Join(dir.path, "absent")) },
+		Report: func(reason string) { reports = append(reports, reason); cancel() },
+		Log:    slog.New(slog.DiscardHandler),
+	}
+	require.ErrorContains(t, c.Run(ctx), "join-token create")
+	require.Len(t, reports, 1)
+	require.Contains(t, reports[0], "the file gets the output of platform cluster join-token create --node n1, sent to a member")
+}
+
 func TestNodesWithoutAnyWayToACertificateDoNotStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Obtainer)

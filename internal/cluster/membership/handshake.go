@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"time"
 )
 
@@ -61,7 +62,7 @@ func (h hello) clientHandshake(conn net.Conn, timeout time.Duration) error {
 	}
 	var status [1]byte
 	if _, err := io.ReadFull(conn, status[:]); err != nil {
-		return fmt.Errorf("no gossip endpoint at this address, or it refused this node (its log says why, such as a missing certificate): %w", err)
+		return noStatus(err)
 	}
 	switch status[0] {
 	case statusAccepted:
@@ -73,7 +74,15 @@ func (h hello) clientHandshake(conn net.Conn, timeout time.Duration) error {
 	case statusSelf:
 		return errSelf
 	}
-	return fmt.Errorf("no gossip endpoint at this address: unknown handshake status %d", status[0])
+	return fmt.Errorf("not the node port of a server (bind-port, 5122 by default), or of an incompatible one: unknown handshake status %d", status[0])
+}
+
+// noStatus explains why there was no response to the handshake.
+func noStatus(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("connected, but got no response: the server hangs, or this is not its node port (bind-port, 5122 by default): %w", err)
+	}
+	return fmt.Errorf("it closed the connection: either it is not the node port of a server (bind-port, 5122 by default), or that node refuses this one and logs the reason, such as a missing certificate (security.node-tls): %w", err)
 }
 
 // serverHandshake reads the hello of a client and responds with the status, unless admit returns an

@@ -131,7 +131,14 @@ func (m *Members) joinHost(ctx context.Context, hostport string) error {
 	}
 	results := make(chan error, len(addrs))
 	for _, ip := range addrs {
-		m.wg.Go(func() { results <- m.exchangeState(endpoint{address: net.JoinHostPort(ip.String(), port)}) })
+		address := net.JoinHostPort(ip.String(), port)
+		m.wg.Go(func() {
+			err := m.exchangeState(endpoint{address: address})
+			if err != nil && address != hostport {
+				err = fmt.Errorf("%s: %w", address, err)
+			}
+			results <- err
+		})
 	}
 	var errs error
 	joined := false
@@ -162,20 +169,23 @@ func (m *Members) exchangeState(e endpoint) error {
 	case dialErr != nil:
 		return dialErr
 	case err != nil:
-		return fmt.Errorf("node at %s: %s", e.address, joinReason(err, key))
+		return errors.New(joinReason(err, key))
 	}
 	return nil
 }
 
 // joinReason returns the message of a memberlist error without its prefix, which contains
-// the key.
+// the key, and with what to do about it.
 func joinReason(err error, key identity) string {
 	if inner := errors.Unwrap(err); inner != nil {
 		err = inner
 	}
 	text := strings.TrimSpace(err.Error())
 	if _, reason, ok := strings.Cut(text, key.String()+": "); ok {
-		return strings.TrimSpace(reason)
+		text = strings.TrimSpace(reason)
+	}
+	if strings.Contains(strings.ToLower(text), "crypt") { // memberlist has no error values for these
+		text += "; networking.gossip-key-file must contain the same key on all nodes"
 	}
 	return text
 }

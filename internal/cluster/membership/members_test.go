@@ -169,6 +169,41 @@ func TestOtherGossipKeyIsRejected(t *testing.T) {
 	a.sees("a", "b")
 }
 
+func TestJoinErrorsSayWhatToDo(t *testing.T) {
+	listen := func(serve func(net.Conn)) string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				serve(conn)
+			}
+		}()
+		return l.Addr().String()
+	}
+	closing := listen(func(conn net.Conn) { conn.Close() })
+	silent := listen(func(conn net.Conn) { t.Cleanup(func() { conn.Close() }) })
+	foreign := start(t, "a", func(c *Config) { c.Key = bytes.Repeat([]byte{1}, keyBytes) })
+	_, port, err := net.SplitHostPort(closing)
+	require.NoError(t, err)
+	named := net.JoinHostPort("localhost", port)
+	b := start(t, "b", func(c *Config) {
+		c.Seeds, c.Key = []string{closing, silent, foreign.address, named}, bytes.Repeat([]byte{2}, keyBytes)
+	})
+	var unjoined map[string]error
+	require.Eventually(t, func() bool { unjoined = b.Unjoined(); return len(unjoined) == 4 }, time.Minute, time.Millisecond)
+	require.ErrorContains(t, unjoined[closing], "it closed the connection: either it is not the node port of a server (bind-port, 5122 by default), or")
+	require.ErrorContains(t, unjoined[closing], "security.node-tls")
+	require.ErrorContains(t, unjoined[silent], "got no response: the server hangs, or this is not its node port (bind-port, 5122 by default)")
+	require.ErrorContains(t, unjoined[foreign.address], "networking.gossip-key-file must contain the same key on all nodes")
+	require.NotContains(t, unjoined[closing].Error(), "node at", "the caller names the address")
+	require.ErrorContains(t, unjoined[named], closing+": it closed the connection", "the address that a name stands for")
+}
+
 func TestSeedsAreResolvedAtEachAttempt(t *testing.T) {
 	a := start(t, "a", nil)
 	_, port, err := net.SplitHostPort(a.address)

@@ -61,7 +61,7 @@ func TestRemovedNodesAreRefused(t *testing.T) {
 			back := startAt(t, "", "c", configured("c", seeds(a, b)))
 			require.Eventually(t, func() bool { return len(back.Unjoined()) == 2 }, 30*time.Second, 10*time.Millisecond, "refused by both")
 			for _, err := range back.Unjoined() {
-				require.ErrorContains(t, err, "it refused this node")
+				require.ErrorContains(t, err, "that node refuses this one")
 			}
 			back.sees("c")
 			// An address that a stream did not pass on: only a description of the node arrives.

@@ -145,10 +145,13 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Durati
 		return nil, err
 	}
 	conn, err := t.open(e, timeout)
-	if err != nil && e.dialErr != nil {
+	if err == nil {
+		return conn, nil
+	}
+	if e.dialErr != nil {
 		*e.dialErr = err
 	}
-	return conn, err
+	return nil, fmt.Errorf("node at %s: %w", e.address, err)
 }
 
 // open connects to a node and verifies that it is the target.
@@ -168,7 +171,7 @@ func (t *transport) open(e endpoint, timeout time.Duration) (net.Conn, error) {
 	if err := h.clientHandshake(conn, timeout); err != nil {
 		t.conns.remove(conn)
 		_ = conn.Close()
-		return nil, fmt.Errorf("node at %s: %w", e.address, err)
+		return nil, err
 	}
 	t.resolver.reached(e.address, conn.RemoteAddr())
 	return &stream{Conn: conn, set: t.conns}, nil

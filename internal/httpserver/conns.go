@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"platform/internal/budget"
+	"platform/internal/tokenbucket"
 )
 
 // shortBuffers is a listener whose connections have short buffers for data that cannot be
@@ -27,18 +28,21 @@ func (l shortBuffers) Accept() (net.Conn, error) {
 }
 
 // perAddress is a listener that bounds the open connections of each remote address, see remote.
-// Further ones get a 503 and are closed. All connections end when their client does
-// not read.
+// Further ones get a 503 and are closed, as do those of an address that has cancelled too many requests
+// (see boundCancels). All connections end when their client does not read.
 type perAddress struct {
 	net.Listener
 	limit        int    // 0: none
 	key          string // of the limit, in the configuration
 	writeTimeout time.Duration
-	refused      func(addr netip.Addr, limit int)
+	refused      func(addr netip.Addr, reason string)
 	problem      func(status int, code, message string) []byte
 
-	mu   sync.Mutex // guards open
-	open map[netip.Addr]int
+	calmed func(addr netip.Addr, reason string) // a connection that cancelled too many requests was closed
+
+	mu      sync.Mutex // guards the fields below, and those of the sources
+	sources map[netip.Addr]*source
+	idle    int // sources without connections
 }
 
 // Accept returns the next connection that is within the limit.
@@ -48,45 +52,60 @@ func (l *perAddress) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		addr := remote(c)
-		if l.enter(addr) {
-			return &conn{Conn: c, timeout: l.writeTimeout, problem: l.problem, closed: func() { l.leave(addr) }}, nil
+		addr, now := remote(c), time.Now()
+		message := l.enter(addr, now)
+		if message == "" {
+			return &conn{
+				Conn: c, addr: addr, listener: l, timeout: l.writeTimeout, problem: l.problem, cancels: tokenbucket.New(connectionCancels),
+				closed: func() { l.leave(addr, time.Now()) },
+			}, nil
 		}
 		if l.refused != nil {
-			l.refused(addr, l.limit)
+			l.refused(addr, message)
 		}
-		l.refuse(c)
+		l.refuse(c, message)
 	}
 }
 
-func (l *perAddress) enter(addr netip.Addr) bool {
+// enter counts a connection, or returns why there must be no further one.
+func (l *perAddress) enter(addr netip.Addr, now time.Time) (refusal string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.limit > 0 && l.open[addr] >= l.limit {
-		return false
+	from := l.sources[addr]
+	switch {
+	case from == nil:
+		from = &source{cancels: tokenbucket.New(addressCancels)}
+		l.sources[addr] = from
+	case l.limit > 0 && from.open >= l.limit:
+		return fmt.Sprintf("this address has %d connections open, which is the most that one may have (%s)", l.limit, l.key)
+	case l.limit > 0 && !from.cancels.Has(now):
+		return fmt.Sprintf("this address has cancelled more than %d requests within a second of sending them, and more than %d per second since",
+			addressCancels.Capacity, addressCancels.Count)
+	case from.open == 0:
+		l.idle--
 	}
-	l.open[addr]++
-	return true
+	from.open++
+	return ""
 }
 
-func (l *perAddress) leave(addr netip.Addr) {
+func (l *perAddress) leave(addr netip.Addr, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open[addr]--; l.open[addr] == 0 {
-		delete(l.open, addr)
+	from := l.sources[addr]
+	if from.open--; from.open == 0 {
+		l.forget(addr, now)
 	}
 }
 
 // refuse sends a response in HTTP/1.1 and closes the connection.
-func (l *perAddress) refuse(c net.Conn) {
+func (l *perAddress) refuse(c net.Conn, message string) {
 	const status = http.StatusServiceUnavailable
-	message := fmt.Sprintf("this address has %d connections open, which is the most that one may have (%s)", l.limit, l.key)
 	_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
 	_, _ = c.Write(response(status, "Retry-After: 1\r\n", l.problem(status, "RT0026", message)))
 	_ = c.Close()
 }
 
-// refusals logs refused connections, at most one line in ten seconds.
+// refusals logs refused or closed connections, at most one line in ten seconds.
 type refusals struct {
 	log *slog.Logger
 
@@ -95,12 +114,12 @@ type refusals struct {
 	count  int
 }
 
-func (r *refusals) add(addr netip.Addr, limit int) {
+func (r *refusals) add(addr netip.Addr, reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count++
 	if now := time.Now(); now.Sub(r.logged) >= 10*time.Second {
-		r.log.Warn("connections of an address refused", "address", addr, "limit", limit, "refused", r.count)
+		r.log.Warn("connections of an address refused or closed", "address", addr, "reason", reason, "count", r.count)
 		r.logged, r.count = now, 0
 	}
 }
@@ -125,12 +144,20 @@ func remote(c net.Conn) netip.Addr {
 // conn is a connection whose writes fail when the peer reads too slowly.
 type conn struct {
 	net.Conn
-	timeout time.Duration
-	problem func(status int, code, message string) []byte
-	once    sync.Once
-	closed  func()
-	account *budget.Account // set before the connection is served
-	end     atomic.Int64    // of writing, as the server has set it, in Unix nanoseconds; 0: none
+	addr     netip.Addr
+	listener *perAddress
+	timeout  time.Duration
+	problem  func(status int, code, message string) []byte
+	once     sync.Once
+	closed   func()
+	account  *budget.Account // set before the connection is served
+	outer    net.Conn        // with TLS, or the connection itself; set before the connection is served
+	end      atomic.Int64    // of writing, as the server has set it, in Unix nanoseconds; 0: none
+
+	completed atomic.Int64 // requests
+	calmed    atomic.Bool
+	cancels   tokenbucket.Bucket // guarded by listener.mu, as is cancelled
+	cancelled int                // young requests
 }
 
 // writePiece is the number of bytes that a peer must read within the write timeout.

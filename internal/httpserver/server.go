@@ -81,8 +81,9 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 		cfg.Problem = problemBody
 	}
 	ln = &perAddress{
-		Listener: ln, limit: cfg.AddressConnections, key: cfg.AddressKey, writeTimeout: cfg.WriteTimeout, open: map[netip.Addr]int{},
+		Listener: ln, limit: cfg.AddressConnections, key: cfg.AddressKey, writeTimeout: cfg.WriteTimeout, sources: map[netip.Addr]*source{},
 		refused: (&refusals{log: cfg.Log}).add, problem: cfg.Problem,
+		calmed: (&refusals{log: cfg.Log}).add,
 	}
 	conns := &newConns{conns: map[net.Conn]struct{}{}}
 	srv := newServer(base, cfg, conns)
@@ -130,7 +131,7 @@ func newServer(base context.Context, cfg Config, conns *newConns) *http.Server {
 	protocols.SetHTTP2(cfg.TLS != nil)
 	protocols.SetUnencryptedHTTP2(cfg.TLS == nil)
 	srv := &http.Server{
-		Handler:           timed(limitHeaders(cfg.Handler, cfg.Problem), cfg.WriteTimeout),
+		Handler:           boundCancels(base, timed(limitHeaders(cfg.Handler, cfg.Problem), cfg.WriteTimeout)),
 		Protocols:         &protocols,
 		TLSConfig:         cfg.TLS,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: cfg.MaxStreams},
@@ -142,10 +143,15 @@ func newServer(base context.Context, cfg Config, conns *newConns) *http.Server {
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
 	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		outer := c
 		if secure, ok := c.(*tls.Conn); ok {
 			c = secure.NetConn()
 		}
 		accepted, ok := c.(*conn)
+		if ok {
+			accepted.outer = outer
+			ctx = context.WithValue(ctx, connKey{}, accepted)
+		}
 		if ok && cfg.ConnContext != nil {
 			ctx = cfg.ConnContext(ctx, accepted.Conn)
 		}

@@ -1,0 +1,156 @@
+package httpserver
+
+import (
+	"context"
+	"encoding/binary"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"platform/internal/tokenbucket"
+)
+
+// A client that cancels its requests right after sending them has more of them executed than its
+// streams and connections allow: the invocations that it starts continue without it. So cancels of
+// young requests are bounded, per connection and per remote address, so that connecting again does
+// not help. Clients that mostly wait for their responses are not bounded: every completedPerCancel
+// requests that complete compensate a cancel.
+const (
+	// youngRequest is the age up to which cancelling a request counts. Cancels of older ones are timeouts,
+	// and no more frequent than the streams of a client allow.
+	youngRequest = time.Second
+	// completedPerCancel is the number of completed requests that compensate a cancel.
+	completedPerCancel = 10
+	// indebtedConnection is the number of cancels after which a connection is closed whose address has
+	// exhausted its own bound.
+	indebtedConnection = 100
+	// idleSources bounds the addresses without connections whose cancels are remembered.
+	idleSources = 1024
+	// goAwayTimeout bounds how long writing the reason may delay closing a connection.
+	goAwayTimeout = 100 * time.Millisecond
+)
+
+var (
+	connectionCancels = tokenbucket.Rate{Count: 100, Period: time.Second, Capacity: 1000}
+	// An address may drop a request on each of its connections, as the end of a load test does.
+	addressCancels = tokenbucket.Rate{Count: 200, Period: time.Second, Capacity: 5000}
+)
+
+// source is a remote address.
+type source struct {
+	open    int // connections
+	cancels tokenbucket.Bucket
+}
+
+// addCancel counts the cancel of a young request, and reports whether the connection must be closed.
+func (l *perAddress) addCancel(c *conn, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.cancelled++
+	c.cancels.Take(now)
+	exhausted := false
+	if from := l.sources[c.addr]; l.limit > 0 && from != nil { // nil: forgotten since the connection was closed
+		from.cancels.Take(now)
+		exhausted = !from.cancels.Has(now)
+	}
+	return !c.cancels.Has(now) || exhausted && c.cancelled > indebtedConnection
+}
+
+// addCompleted counts a completed request.
+func (l *perAddress) addCompleted(c *conn) {
+	if c.completed.Add(1)%completedPerCancel != 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.cancels.Return()
+	if from := l.sources[c.addr]; from != nil {
+		from.cancels.Return()
+	}
+}
+
+// forget drops the sources without connections that are like new ones, or this one if there are too many.
+// The mutex must be held.
+func (l *perAddress) forget(addr netip.Addr, now time.Time) {
+	if l.idle++; l.idle > idleSources {
+		for other, s := range l.sources {
+			if s.open == 0 && isFull(&s.cancels, now) {
+				delete(l.sources, other)
+				l.idle--
+			}
+		}
+	}
+	if s := l.sources[addr]; s != nil && (l.idle > idleSources || isFull(&s.cancels, now)) {
+		delete(l.sources, addr)
+		l.idle--
+	}
+}
+
+func isFull(b *tokenbucket.Bucket, now time.Time) bool {
+	return !b.When(now, addressCancels.Capacity).After(now)
+}
+
+type connKey struct{}
+
+// boundCancels closes connections whose client cancels too many young requests. Requests that are
+// cancelled before they are served do not reach the handler. The end of base cancels requests, too.
+func boundCancels(base context.Context, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, ok := r.Context().Value(connKey{}).(*conn)
+		if !ok {
+			h.ServeHTTP(w, r)
+			return
+		}
+		if r.Context().Err() != nil {
+			c.cancel(base, r)
+			return
+		}
+		begin := time.Now()
+		stop := context.AfterFunc(r.Context(), func() { // not when the handler returns, which may take longer
+			if time.Since(begin) < youngRequest {
+				c.cancel(base, r)
+			}
+		})
+		h.ServeHTTP(w, r)
+		if stop() {
+			c.listener.addCompleted(c)
+		}
+	})
+}
+
+// cancel counts the cancel of a request, unless it is due to the end of base.
+func (c *conn) cancel(base context.Context, r *http.Request) {
+	if base.Err() == nil && c.listener.addCancel(c, time.Now()) {
+		c.calm(r.ProtoMajor)
+	}
+}
+
+// calm closes the connection, in HTTP/2 with the reason.
+func (c *conn) calm(protocol int) {
+	if !c.calmed.CompareAndSwap(false, true) {
+		return
+	}
+	if l := c.listener; l.calmed != nil {
+		l.calmed(c.addr, "requests cancelled within a second of sending them")
+	}
+	if protocol == 2 {
+		// The server may be writing a frame whose other half follows. The client then reads an invalid frame,
+		// which ends the connection, too.
+		timeout := time.AfterFunc(goAwayTimeout, func() { _ = c.Close() })
+		defer timeout.Stop()
+		_, _ = c.outer.Write(goAwayCalm)
+	}
+	_ = c.Close()
+}
+
+// goAwayCalm is a GOAWAY frame with the error code ENHANCE_YOUR_CALM (RFC 9113, 6.8).
+var goAwayCalm = goAway(0xb, "too many requests were cancelled")
+
+func goAway(code uint32, reason string) []byte {
+	const frameGoAway, lastStream = 0x7, 1<<31 - 1
+	length := 8 + len(reason)
+	b := []byte{byte(length >> 16), byte(length >> 8), byte(length), frameGoAway, 0, 0, 0, 0, 0}
+	b = binary.BigEndian.AppendUint32(b, lastStream)
+	b = binary.BigEndian.AppendUint32(b, code)
+	return append(b, reason...)
+}

@@ -19,13 +19,14 @@ const (
 	// exceed the sizes of their levels, so Pebble compacts them.
 	maxReclaimTables = 512 << 20
 
-	// reclaimTick is the interval in which databases are checked, reclaimPause the minimum time between two
-	// attempts for the same one. The pause doubles up to maxReclaimPause while attempts free little.
-	reclaimTick     = 15 * time.Second
-	reclaimPause    = time.Minute
+	// reclaimPause is the minimum time between two attempts. That of a database doubles up to maxReclaimPause while
+	// attempts free little.
+	reclaimPause    = 15 * time.Second
 	maxReclaimPause = time.Hour
-	// reclaimRest is how many times as long as an attempt the pause after it is, at least.
-	reclaimRest = 50
+	// checkRest is how many times as long as an attempt that frees little the pause after it is, at least; reclaimRest
+	// that of one that pays off, during which a server under load goes on to delete.
+	checkRest   = 50
+	reclaimRest = 8
 	// reclaimTimeout bounds an attempt. Pebble repeats failed flushes and compactions indefinitely, and a compaction that
 	// is requested waits for them.
 	reclaimTimeout = 10 * time.Minute
@@ -52,7 +53,7 @@ func NewReclaimer(name string, db *pebble.DB, first, last []byte) *Reclaimer {
 // files of a compaction are written before those that it replaces are deleted. The databases must not be closed before
 // it returns.
 func RunReclaimers(ctx context.Context, full func() bool, log *slog.Logger, reclaimers ...*Reclaimer) error {
-	tick := time.NewTicker(reclaimTick)
+	tick := time.NewTicker(reclaimPause)
 	defer tick.Stop()
 	for {
 		select {
@@ -80,12 +81,17 @@ func RunReclaimers(ctx context.Context, full func() bool, log *slog.Logger, recl
 
 // schedule sets the time of the next attempt.
 func (r *Reclaimer) schedule(took time.Duration, dead, freed uint64, err error) {
-	if err != nil || freed < dead/2 {
+	rest := checkRest * took
+	switch {
+	case err != nil || freed < dead/2:
 		r.pause = min(2*r.pause, maxReclaimPause)
-	} else {
+	case dead > 0:
+		rest = reclaimRest * took
+		fallthrough
+	default:
 		r.pause = reclaimPause
 	}
-	r.next = time.Now().Add(max(r.pause, reclaimRest*took))
+	r.next = time.Now().Add(max(r.pause, rest))
 }
 
 // reclaim compacts the database if that is expected to free enough. dead is what is expected, 0 if it does not pay off.

@@ -108,11 +108,8 @@ func TestReclaimingRetainedSpaceBacksOff(t *testing.T) {
 		r.schedule(0, dead, freed, err)
 		waits = append(waits, r.pause)
 	}
-	minutes := []time.Duration{2, 4, 8, 16, 32, 60, 60, 60}
-	for i := range minutes {
-		minutes[i] *= time.Minute
-	}
-	require.Equal(t, minutes, waits)
+	want := []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour}
+	require.Equal(t, want, waits)
 	require.NoError(t, snapshot.Close())
 	require.Eventually(t, func() bool {
 		_, _, err := r.reclaim(t.Context())
@@ -121,6 +118,28 @@ func TestReclaimingRetainedSpaceBacksOff(t *testing.T) {
 	}, time.Minute, time.Millisecond, "closing a snapshot also makes Pebble compact some tables")
 	r.schedule(0, 0, 0, nil)
 	require.Equal(t, reclaimPause, r.pause)
+}
+
+// After an attempt that paid off the next one follows soon, since a server under load deletes more.
+func TestPausesBetweenAttempts(t *testing.T) {
+	for name, c := range map[string]struct {
+		took        time.Duration
+		dead, freed uint64
+		want        time.Duration
+	}{
+		"nothing to do":                  {time.Millisecond, 0, 0, reclaimPause},
+		"nothing to do, a large one":     {time.Second, 0, 0, 50 * time.Second},
+		"paid off":                       {time.Second, 1000, 900, reclaimPause},
+		"paid off, a large one":          {10 * time.Second, 1000, 900, 80 * time.Second},
+		"freed little":                   {time.Millisecond, 1000, 100, 2 * reclaimPause},
+		"freed little, and took a while": {time.Second, 1000, 100, 50 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := NewReclaimer("db", nil, nil, nil)
+			r.schedule(c.took, c.dead, c.freed, nil)
+			require.Equal(t, c.want, time.Until(r.next), name)
+		})
+	}
 }
 
 var errPlanted = errors.New("planted failure: the disk is full")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,7 +93,7 @@ func (a *commands) clusterStatus() *cobra.Command {
 func (a *commands) health(ctx context.Context, wait time.Duration) (client.ClusterHealth, []byte, error) {
 	for end := time.Now().Add(wait); ; {
 		health, raw, err := a.Client.ClusterHealth(ctx)
-		if err == nil && health.Status == "healthy" || time.Now().After(end) {
+		if err == nil && health.Status == "healthy" || refused(err) || time.Now().After(end) {
 			return health, raw, err
 		}
 		select {
@@ -101,6 +102,12 @@ func (a *commands) health(ctx context.Context, wait time.Duration) (client.Clust
 			return health, raw, ctx.Err()
 		}
 	}
+}
+
+// refused reports whether repeating the request that failed with err is useless, for example without a valid token.
+func refused(err error) bool {
+	response, ok := errors.AsType[*client.APIError](err)
+	return ok && response.Status >= 400 && response.Status < 500 && response.Status != http.StatusTooManyRequests
 }
 
 // waitPause is the polling interval of commands that wait.

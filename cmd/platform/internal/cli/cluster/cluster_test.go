@@ -43,6 +43,30 @@ func TestNodesThatHoldTheLevelAreMarked(t *testing.T) {
 	require.Equal(t, "2*", nodeLevel(client.Node{FeatureLevel: 2, FeatureHold: true}))
 }
 
+// Waiting does not repeat a request that cannot succeed, but one that meets a node that starts.
+func TestWaitingEndsWithRequestsThatAreRefused(t *testing.T) {
+	requests, status := 0, http.StatusUnauthorized
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests++; requests == 4 {
+			_, _ = w.Write([]byte(`{"status":"healthy"}`))
+			return
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(`{"message":"no"}`))
+	}))
+	defer server.Close()
+	admin := client.New(client.Options{AdminURL: server.URL, ConnectTimeout: time.Minute, RequestTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
+	a := &commands{App: &command.App{Client: admin, Print: term.New(&bytes.Buffer{}, func(string) string { return "" }, false, term.Human)}}
+	_, _, err := a.health(t.Context(), time.Hour)
+	require.ErrorContains(t, err, "no")
+	require.ErrorContains(t, a.awaitDrained(t.Context(), "n3", time.Hour), "no")
+	require.Equal(t, 2, requests)
+	status = http.StatusServiceUnavailable
+	health, _, err := a.health(t.Context(), time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, "healthy", health.Status)
+}
+
 func TestProvisionOfAnExistingClusterDoesNotPrompt(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(`{"name":"c","num_partitions":8,"replication":3}`))

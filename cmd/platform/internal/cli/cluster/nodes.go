@@ -186,7 +186,7 @@ func (a *commands) awaitDrained(ctx context.Context, node string, wait time.Dura
 		case err == nil && n.Replicas == 0:
 			a.Print.Printf("%s Node %s has no replicas left\n", a.Print.Green("[OK]:"), term.Clean(n.Name))
 			return nil
-		case time.Now().After(end) && err != nil:
+		case err != nil && (refused(err) || time.Now().After(end)):
 			return err
 		case time.Now().After(end):
 			return command.WithHint(

@@ -82,7 +82,7 @@ func noStatus(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("connected, but got no response: the server hangs, or this is not its node port (bind-port, 5122 by default): %w", err)
 	}
-	return fmt.Errorf("it closed the connection: either it is not the node port of a server (bind-port, 5122 by default), or that node refuses this one and logs the reason, such as a missing certificate (security.node-tls): %w", err)
+	return fmt.Errorf("it closed the connection: either it is not the node port of a server (bind-port, 5122 by default), or that node refuses this one, for example because it was removed from the cluster or has no certificate (security.node-tls): see the log of that node: %w", err)
 }
 
 // serverHandshake reads the hello of a client and responds with the status, unless admit returns an

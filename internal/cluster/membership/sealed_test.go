@@ -123,7 +123,7 @@ func TestTheNodePortRequiresTLS(t *testing.T) {
 	require.EqualValues(t, 3, server.Refused())
 	conn, err := net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)
-	require.ErrorContains(t, hello{}.clientHandshake(conn, 30*time.Second), "logs the reason, such as a missing certificate")
+	require.ErrorContains(t, hello{}.clientHandshake(conn, 30*time.Second), "or has no certificate (security.node-tls)")
 	conn.Close()
 
 	client := security(t, ca, "b", nodetls.Require)

@@ -99,27 +99,23 @@ func checkDeleted(file *sstable.Reader) error {
 
 // overlap reports whether a table may have rows of a span.
 func overlap(t *pebble.SSTableInfo, span pebble.KeyRange) bool {
-	return bytes.Compare(t.Smallest.UserKey, span.End) < 0 && bytes.Compare(span.Start, t.Largest.UserKey) <= endOf(t)
+	return bytes.Compare(t.Smallest.UserKey, span.End) < 0 && !endsBefore(t, span.Start)
 }
 
-// endOf is how the last key of a table compares to the bound that is recorded: 0 if they are equal, -1 if it is lower.
-func endOf(t *pebble.SSTableInfo) int {
-	if t.Largest.IsExclusiveSentinel() {
-		return -1
-	}
-	return 0
+// endsBefore reports whether a table has no rows from key on.
+func endsBefore(t *pebble.SSTableInfo, key []byte) bool {
+	c := bytes.Compare(t.Largest.UserKey, key)
+	return c < 0 || c == 0 && t.Largest.IsExclusiveSentinel()
 }
 
 // removable reports whether a table is removed when all of the spans are. It also has other rows otherwise, such as the
 // marks of the log, and would remain.
 func removable(t *pebble.SSTableInfo, spans []pebble.KeyRange) bool {
-	first := func(s pebble.KeyRange) bool {
+	begins := func(s pebble.KeyRange) bool {
 		return bytes.Compare(s.Start, t.Smallest.UserKey) <= 0 && bytes.Compare(t.Smallest.UserKey, s.End) < 0
 	}
-	end := func(s pebble.KeyRange) bool {
-		return bytes.Compare(s.Start, t.Largest.UserKey) <= endOf(t) && bytes.Compare(t.Largest.UserKey, s.End) <= -1-endOf(t)
-	}
-	return slices.ContainsFunc(spans, first) && slices.ContainsFunc(spans, end)
+	ends := func(s pebble.KeyRange) bool { return !endsBefore(t, s.Start) && endsBefore(t, s.End) }
+	return slices.ContainsFunc(spans, begins) && slices.ContainsFunc(spans, ends)
 }
 
 // readable reports whether all blocks can be read that may have rows of a span. The table may be a part of the file.
@@ -154,8 +150,8 @@ func (r *Remover) eachTable(f func(t *pebble.SSTableInfo, path string) error) er
 	return nil
 }
 
-// checkEnds returns an error if the rows right before and after a span cannot be read, or the ranges of deleted rows. Pebble (2.1) ignores that error
-// when it excises the span, and loses all rows of the file before or after it.
+// checkEnds returns an error if the rows right before and after a span cannot be read, or the ranges of deleted rows.
+// Pebble (2.1) ignores that error when it excises the span, and loses all rows of the file before or after it.
 func (r *Remover) checkEnds(span pebble.KeyRange) error {
 	return r.eachTable(func(t *pebble.SSTableInfo, path string) error {
 		contains := func(key []byte) bool {

@@ -47,7 +47,7 @@ func (c *cluster) ungossiped(node int, name, incarnation string) {
 		members := c.gossips(t, node, name, incarnation)
 		require.Eventually(t, func() bool { return len(members.Unjoined()) == 1 }, waitLimit, 20*time.Millisecond)
 		for _, err := range members.Unjoined() {
-			require.ErrorContains(t, err, "it refused this node")
+			require.ErrorContains(t, err, "that node refuses this one")
 		}
 		require.Len(t, members.Nodes(), 1, "it sees only itself")
 	})

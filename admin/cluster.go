@@ -203,6 +203,7 @@ type ReplicaState struct {
 	Lag      uint64 `json:"lag"`
 	LagKnown bool   `json:"lag_known"`
 	// CaughtUp is reported by the leader: the replica responds and lacks only entries in flight.
+	// False if the replica is quarantined, which the leader may not have noticed yet.
 	CaughtUp bool `json:"caught_up"`
 	// Quarantine is the reason why the node does not serve the replica; empty if it does.
 	Quarantine string `json:"quarantine,omitempty"`

@@ -181,6 +181,7 @@ func withReplica(all []admin.ReplicaState, node ids.Node, r *nodepb.ReplicaStatu
 	if leads {
 		s.LagKnown, s.CaughtUp = true, true
 	}
+	s.CaughtUp = s.CaughtUp && r.Quarantine == ""
 	return all
 }
 

@@ -121,6 +121,17 @@ func TestClusterViewOfAReplicaThatHasNotResponded(t *testing.T) {
 	require.Equal(t, admin.ReplicaState{Node: 3, Role: admin.RoleVoter}, r)
 }
 
+// TestClusterViewOfAQuarantinedReplica restarts a node so quickly that the leader has not noticed.
+func TestClusterViewOfAQuarantinedReplica(t *testing.T) {
+	f := threeFacts()
+	f.statuses[3].Replicas[0] = &nodepb.ReplicaStatus{Partition: 0, Quarantine: "damaged log"}
+	v := f.view()
+	require.Equal(t, admin.ReplicaState{
+		Node: 3, Role: admin.RoleVoter, Answers: true, LagKnown: true, Quarantine: "damaged log",
+	}, v.Partitions[0].Replicas[2])
+	require.True(t, v.Partitions[1].Replicas[2].CaughtUp)
+}
+
 func TestClusterViewOfUnknownServers(t *testing.T) {
 	f := threeFacts()
 	f.servers = append(f.servers, raft.Server{ID: "n2/lost"}, raft.Server{ID: "n3/i3x", Suffrage: raft.Nonvoter})

@@ -46,6 +46,7 @@ type PartitionState struct {
 type ReplicaState struct {
 	Node     ids.Node `json:"node"`
 	Role     string   `json:"role"`
+	Answers  bool     `json:"answers"` // the node has opened it
 	CaughtUp bool     `json:"caught_up"`
 }
 
@@ -62,7 +63,8 @@ func (s *Server) State(ctx context.Context) (ClusterState, error) {
 }
 
 // CheckReplicated returns an error unless every partition has a leader and exactly the
-// given number of voters that have caught up.
+// given number of voters that have caught up and are open. The leader reports a replica as caught up
+// for a moment after its node was killed, also if the node starts again with a damaged disk.
 func (c ClusterState) CheckReplicated(replicas int) error {
 	if len(c.Partitions) == 0 {
 		return errors.New("no partitions")
@@ -73,7 +75,7 @@ func (c ClusterState) CheckReplicated(replicas int) error {
 		}
 		voters := 0
 		for _, r := range p.Replicas {
-			if r.CaughtUp && (r.Role == "voter" || r.Role == "leader") {
+			if r.Answers && r.CaughtUp && (r.Role == "voter" || r.Role == "leader") {
 				voters++
 			}
 		}

@@ -14,7 +14,8 @@ import (
 // streams and connections allow: the invocations that it starts continue without it. So cancels of
 // young requests are bounded, per connection and per remote address, so that connecting again does
 // not help. Clients that mostly wait for their responses are not bounded: every completedPerCancel
-// requests that complete compensate a cancel.
+// requests that complete compensate a cancel. Some of that is saved for later: if a node does not respond for
+// seconds, a proxy cancels the requests of all its clients at once.
 const (
 	// youngRequest is the age up to which cancelling a request counts. Cancels of older ones are timeouts,
 	// and no more frequent than the streams of a client allow.
@@ -24,6 +25,10 @@ const (
 	// indebtedConnection is the number of cancels after which a connection is closed whose address has
 	// exhausted its own bound.
 	indebtedConnection = 100
+	// savedCapacities is how many cancels completed requests compensate in advance, as a multiple of the capacity.
+	savedCapacities = 2
+	// maxRefusal bounds how long an address is refused that cancels no further requests.
+	maxRefusal = 30 * time.Second
 	// idleSources bounds the addresses without connections whose cancels are remembered.
 	idleSources = 1024
 	// goAwayTimeout bounds how long writing the reason may delay closing a connection.
@@ -36,10 +41,40 @@ var (
 	addressCancels = tokenbucket.Rate{Count: 200, Period: time.Second, Capacity: 5000}
 )
 
+// cancelBound bounds cancels.
+type cancelBound struct {
+	tokenbucket.Bucket
+	saved, most int // cancels that are compensated in advance
+}
+
+func newCancelBound(r tokenbucket.Rate) cancelBound {
+	return cancelBound{Bucket: tokenbucket.New(r), most: savedCapacities * r.Capacity}
+}
+
+// add counts a cancel.
+func (b *cancelBound) add(now time.Time) {
+	switch {
+	case b.saved > 0:
+		b.saved--
+	case b.Next(now).Sub(now) < maxRefusal:
+		b.Take(now)
+	}
+}
+
+// compensate reverses a cancel, or saves that for a later one.
+func (b *cancelBound) compensate(now time.Time) {
+	if b.Full(now) {
+		b.saved = min(b.saved+1, b.most)
+	} else {
+		b.Return()
+	}
+}
+
 // source is a remote address.
 type source struct {
-	open    int // connections
-	cancels tokenbucket.Bucket
+	open      int // connections
+	cancels   cancelBound
+	completed int // requests of closed connections that have not compensated a cancel
 }
 
 // addCancel counts the cancel of a young request, and reports whether the connection must be closed.
@@ -47,13 +82,20 @@ func (l *perAddress) addCancel(c *conn, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.cancelled++
-	c.cancels.Take(now)
+	c.cancels.add(now)
 	exhausted := false
-	if from := l.sources[c.addr]; l.limit > 0 && from != nil { // nil: forgotten since the connection was closed
-		from.cancels.Take(now)
-		exhausted = !from.cancels.Has(now)
+	if l.limit > 0 {
+		from := l.sources[c.addr]
+		if from == nil { // its last connection was closed before its requests were cancelled
+			from = &source{cancels: newCancelBound(addressCancels)}
+			l.sources[c.addr] = from
+			defer l.forget(c.addr, now)
+		}
+		from.cancels.add(now)
+		debt := from.cancels.Next(now).Sub(now)
+		exhausted = debt > 0 && c.cancelled > indebtedConnection || debt > maxRefusal/2
 	}
-	return !c.cancels.Has(now) || exhausted && c.cancelled > indebtedConnection
+	return !c.cancels.Has(now) || exhausted
 }
 
 // addCompleted counts a completed request.
@@ -61,11 +103,21 @@ func (l *perAddress) addCompleted(c *conn) {
 	if c.completed.Add(1)%completedPerCancel != 0 {
 		return
 	}
+	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c.cancels.Return()
+	c.cancels.compensate(now)
 	if from := l.sources[c.addr]; from != nil {
-		from.cancels.Return()
+		from.cancels.compensate(now)
+	}
+}
+
+// addRest counts the completed requests of a closed connection that are too few to compensate a cancel. The mutex must
+// be held.
+func (s *source) addRest(completed int64, now time.Time) {
+	if s.completed += int(completed % completedPerCancel); s.completed >= completedPerCancel {
+		s.completed -= completedPerCancel
+		s.cancels.compensate(now)
 	}
 }
 
@@ -74,20 +126,16 @@ func (l *perAddress) addCompleted(c *conn) {
 func (l *perAddress) forget(addr netip.Addr, now time.Time) {
 	if l.idle++; l.idle > idleSources {
 		for other, s := range l.sources {
-			if s.open == 0 && isFull(&s.cancels, now) {
+			if s.open == 0 && s.cancels.Full(now) {
 				delete(l.sources, other)
 				l.idle--
 			}
 		}
 	}
-	if s := l.sources[addr]; s != nil && (l.idle > idleSources || isFull(&s.cancels, now)) {
+	if s := l.sources[addr]; s != nil && (l.idle > idleSources || s.cancels.Full(now)) {
 		delete(l.sources, addr)
 		l.idle--
 	}
-}
-
-func isFull(b *tokenbucket.Bucket, now time.Time) bool {
-	return !b.When(now, addressCancels.Capacity).After(now)
 }
 
 type connKey struct{}

@@ -15,8 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
-
-	"platform/internal/tokenbucket"
 )
 
 // rawClient writes HTTP/2 frames.
@@ -166,7 +164,7 @@ func TestCompletedRequestsCompensateCancels(t *testing.T) {
 	l := &perAddress{limit: 10, sources: map[netip.Addr]*source{}}
 	addr := netip.MustParseAddr("192.0.2.1")
 	require.Empty(t, l.enter(addr, now))
-	c := &conn{addr: addr, listener: l, cancels: tokenbucket.New(connectionCancels)}
+	c := &conn{addr: addr, listener: l, cancels: newCancelBound(connectionCancels)}
 	for range 20 * addressCancels.Capacity {
 		for range completedPerCancel {
 			l.addCompleted(c)
@@ -175,7 +173,7 @@ func TestCompletedRequestsCompensateCancels(t *testing.T) {
 	}
 	require.Empty(t, l.enter(addr, now))
 	// 200 per second are within the bound of the address; a connection has 100.
-	d := &conn{addr: addr, listener: l, cancels: tokenbucket.New(connectionCancels)}
+	d := &conn{addr: addr, listener: l, cancels: newCancelBound(connectionCancels)}
 	for range 100_000 {
 		now = now.Add(time.Second / 100)
 		require.False(t, l.addCancel(c, now))
@@ -191,21 +189,21 @@ func TestCancelsAreRememberedForAWhile(t *testing.T) {
 	for i := range 3 * idleSources {
 		addr = addr.Next()
 		require.Empty(t, l.enter(addr, now))
-		c := &conn{addr: addr, listener: l, cancels: tokenbucket.New(connectionCancels)}
+		c := &conn{addr: addr, listener: l, cancels: newCancelBound(connectionCancels)}
 		l.addCancel(c, now)
 		for n := 1; i == 0 && n < addressCancels.Capacity; n++ {
 			l.addCancel(c, now)
 		}
-		l.leave(addr, now)
+		l.leave(addr, 0, now)
 	}
 	require.Len(t, l.sources, idleSources)
 	first := netip.MustParseAddr("10.0.0.1")
 	require.Contains(t, l.enter(first, now), "has cancelled more than 5000 requests")
 	require.Empty(t, l.enter(first, now.Add(time.Second)))
-	l.leave(first, now.Add(time.Minute))
+	l.leave(first, 0, now.Add(time.Minute))
 	require.NotContains(t, l.sources, first)
 	l.enter(addr.Next(), now.Add(time.Minute))
-	l.leave(addr.Next(), now.Add(time.Minute))
+	l.leave(addr.Next(), 0, now.Add(time.Minute))
 	require.Len(t, l.sources, idleSources-1)
 	require.Equal(t, idleSources-1, l.idle)
 }
@@ -236,5 +234,104 @@ func TestClosedConnectionsOfHTTP1CountAsCancels(t *testing.T) {
 			c.Close()
 			return
 		}
+	}
+}
+
+// A connection may be closed before the cancels of its requests are counted. They count nevertheless.
+func TestCancelsCountAfterTheConnectionWasClosed(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := &perAddress{limit: 10, sources: map[netip.Addr]*source{}}
+	addr := netip.MustParseAddr("192.0.2.1")
+	const requests = 100
+	for n := 0; ; n += requests {
+		require.LessOrEqual(t, n, addressCancels.Capacity, "the address is not refused")
+		if l.enter(addr, now) != "" {
+			break
+		}
+		c := &conn{addr: addr, listener: l, cancels: newCancelBound(connectionCancels)}
+		l.leave(addr, 0, now)
+		for range requests {
+			l.addCancel(c, now)
+		}
+	}
+	require.Equal(t, 1, l.idle)
+	require.Len(t, l.sources, 1)
+}
+
+// A proxy whose clients drop all their requests at once is refused for a bounded time.
+func TestRefusalsEnd(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := &perAddress{limit: 1000, sources: map[netip.Addr]*source{}}
+	addr := netip.MustParseAddr("192.0.2.1")
+	dropAll := func() (closed int) {
+		for range l.limit {
+			require.Empty(t, l.enter(addr, now))
+		}
+		for range l.limit {
+			c := &conn{addr: addr, listener: l, cancels: newCancelBound(connectionCancels)}
+			for range 100 {
+				if l.addCancel(c, now) {
+					closed++
+					break
+				}
+			}
+			l.leave(addr, 0, now)
+		}
+		return closed
+	}
+	require.Greater(t, dropAll(), l.limit*9/10)
+	require.NotEmpty(t, l.enter(addr, now))
+	now = now.Add(maxRefusal)
+	// Until the address has recovered further, its connections may cancel little.
+	require.Greater(t, dropAll(), l.limit/2)
+	now = now.Add(maxRefusal)
+	require.Empty(t, l.enter(addr, now))
+}
+
+// A node that does not respond for seconds must not refuse a proxy afterwards, whose clients have cancelled their requests.
+func TestAProxyMayCancelItsRequestsAfterManyCompletedOnes(t *testing.T) {
+	now := time.Now()
+	l := &perAddress{limit: 10, sources: map[netip.Addr]*source{}}
+	addr := netip.MustParseAddr("192.0.2.1")
+	var conns []*conn
+	for range 4 {
+		require.Empty(t, l.enter(addr, now))
+		conns = append(conns, &conn{addr: addr, listener: l, cancels: newCancelBound(connectionCancels)})
+	}
+	const rate = 500 // of each connection
+	for range 60 * rate {
+		for _, c := range conns {
+			l.addCompleted(c)
+		}
+	}
+	for range 5 * rate {
+		for _, c := range conns {
+			require.False(t, l.addCancel(c, now))
+		}
+	}
+	require.Empty(t, l.enter(addr, now))
+	for range addressCancels.Capacity * (1 + savedCapacities) {
+		l.addCancel(conns[0], now)
+	}
+	require.NotEmpty(t, l.enter(addr, now), "what is saved is bounded")
+}
+
+// Requests that complete count if each one has a connection of its own.
+func TestShortConnectionsCompensateCancels(t *testing.T) {
+	now := time.Now()
+	l := &perAddress{limit: 10, sources: map[netip.Addr]*source{}}
+	addr := netip.MustParseAddr("192.0.2.1")
+	require.Empty(t, l.enter(addr, now)) // another connection
+	for range 2 * addressCancels.Capacity {
+		for range completedPerCancel {
+			require.Empty(t, l.enter(addr, now))
+			c := l.newConn(nil, addr)
+			l.addCompleted(c)
+			c.closed()
+		}
+		require.Empty(t, l.enter(addr, now))
+		c := l.newConn(nil, addr)
+		l.addCancel(c, now)
+		c.closed()
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"platform/internal/budget"
-	"platform/internal/tokenbucket"
 )
 
 // shortBuffers is a listener whose connections have short buffers for data that cannot be
@@ -55,16 +54,19 @@ func (l *perAddress) Accept() (net.Conn, error) {
 		addr, now := remote(c), time.Now()
 		message := l.enter(addr, now)
 		if message == "" {
-			return &conn{
-				Conn: c, addr: addr, listener: l, timeout: l.writeTimeout, problem: l.problem, cancels: tokenbucket.New(connectionCancels),
-				closed: func() { l.leave(addr, time.Now()) },
-			}, nil
+			return l.newConn(c, addr), nil
 		}
 		if l.refused != nil {
 			l.refused(addr, message)
 		}
 		l.refuse(c, message)
 	}
+}
+
+func (l *perAddress) newConn(inner net.Conn, addr netip.Addr) *conn {
+	c := &conn{Conn: inner, addr: addr, listener: l, timeout: l.writeTimeout, problem: l.problem, cancels: newCancelBound(connectionCancels)}
+	c.closed = func() { l.leave(addr, c.completed.Load(), time.Now()) }
+	return c
 }
 
 // enter counts a connection, or returns why there must be no further one.
@@ -74,7 +76,7 @@ func (l *perAddress) enter(addr netip.Addr, now time.Time) (refusal string) {
 	from := l.sources[addr]
 	switch {
 	case from == nil:
-		from = &source{cancels: tokenbucket.New(addressCancels)}
+		from = &source{cancels: newCancelBound(addressCancels)}
 		l.sources[addr] = from
 	case l.limit > 0 && from.open >= l.limit:
 		return fmt.Sprintf("this address has %d connections open, which is the most that one may have (%s)", l.limit, l.key)
@@ -88,10 +90,11 @@ func (l *perAddress) enter(addr netip.Addr, now time.Time) (refusal string) {
 	return ""
 }
 
-func (l *perAddress) leave(addr netip.Addr, now time.Time) {
+func (l *perAddress) leave(addr netip.Addr, completed int64, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	from := l.sources[addr]
+	from.addRest(completed, now)
 	if from.open--; from.open == 0 {
 		l.forget(addr, now)
 	}
@@ -156,8 +159,8 @@ type conn struct {
 
 	completed atomic.Int64 // requests
 	calmed    atomic.Bool
-	cancels   tokenbucket.Bucket // guarded by listener.mu, as is cancelled
-	cancelled int                // young requests
+	cancels   cancelBound // guarded by listener.mu, as is cancelled
+	cancelled int         // young requests
 }
 
 // writePiece is the number of bytes that a peer must read within the write timeout.

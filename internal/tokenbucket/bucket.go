@@ -35,6 +35,9 @@ func (b *Bucket) Limited() bool { return b.rate.Limited() }
 // Has reports whether there is a token.
 func (b *Bucket) Has(now time.Time) bool { return !b.Next(now).After(now) }
 
+// Full reports whether no token is missing.
+func (b *Bucket) Full(now time.Time) bool { return !b.full.After(now) }
+
 // Next returns when there is a token; a time not later than now if there is one.
 func (b *Bucket) Next(now time.Time) time.Time { return b.When(now, 1) }
 

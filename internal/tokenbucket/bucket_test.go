@@ -14,7 +14,9 @@ func TestBurstThenRate(t *testing.T) {
 	for range 3 {
 		require.True(t, b.Has(now))
 		b.Take(now)
+		require.False(t, b.Full(now))
 	}
+	require.True(t, b.Full(now.Add(300*time.Millisecond)))
 	require.False(t, b.Has(now))
 	require.Equal(t, now.Add(100*time.Millisecond), b.Next(now))
 	require.Equal(t, now.Add(200*time.Millisecond), b.When(now, 2))

@@ -18,6 +18,7 @@ import (
 	"platform/invoker/discovery"
 	"platform/metadata"
 	"platform/partition/machine"
+	"platform/test/harness/ports"
 )
 
 // greeterService and counterService are what users of the Go SDK write.
@@ -90,12 +91,11 @@ func newSDK() *server.Restate {
 }
 
 func startSDK(keys ...string) (uri string, stop func()) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := ports.Reserve()
 	if err != nil {
 		panic(err)
 	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := fmt.Sprintf("127.0.0.1:%d", port)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	services := newSDK()

@@ -22,6 +22,7 @@ import (
 	"platform/internal/nodelink"
 	"platform/internal/raftgroup"
 	"platform/metadata/placement"
+	"platform/test/harness/ports"
 )
 
 // testCluster is a set of nodes in the test's process that communicate over loopback.
@@ -76,9 +77,12 @@ func (c *testCluster) nodes() (list []*testNode) {
 }
 
 // start starts a node, whose data survives it. The first node of a cluster creates the
-// group, others wait to be added.
+// group, others wait to be added. An empty address takes a free one.
 func (c *testCluster) start(name, incarnation, address string, first bool) *testNode {
 	t := c.t
+	if address == "" {
+		address = ports.Address(t) // it may be started again
+	}
 	listener, err := net.Listen("tcp", address)
 	require.NoError(t, err)
 	n := &testNode{cluster: c, address: raft.ServerAddress(listener.Addr().String())}
@@ -249,7 +253,7 @@ func (c *testCluster) Changed() <-chan struct{} { return nil }
 func (c *testCluster) startAll(count int, partitions uint32) []*testNode {
 	var nodes []*testNode
 	for i := range count {
-		n := c.start(fmt.Sprint("n", i+1), "a", "127.0.0.1:0", i == 0)
+		n := c.start(fmt.Sprint("n", i+1), "a", "", i == 0)
 		if i == 0 {
 			_, err := n.Provision(c.t.Context(), Cluster{Name: "local", Partitions: partitions, Replication: 3})
 			require.NoError(c.t, err)

@@ -43,7 +43,7 @@ func TestAClusterGrowsToFiveNodesAndShrinks(t *testing.T) {
 		return everywhere(1)(l) && l.Partitions[5].Replicas[0] == 1 && l.Partitions[5].Version == 0
 	})
 	join := func(i int) *testNode {
-		n := c.start(fmt.Sprint("n", i), "a", "127.0.0.1:0", false)
+		n := c.start(fmt.Sprint("n", i), "a", "", false)
 		_, err := nodes[0].AddNode(t.Context(), n.self, false)
 		require.NoError(t, err)
 		nodes = append(nodes, n)
@@ -91,11 +91,11 @@ func TestAClusterGrowsToFiveNodesAndShrinks(t *testing.T) {
 func TestASilentNodeDoesNotStopPromotions(t *testing.T) {
 	c := newTestCluster(t)
 	nodes := c.startAll(1, 1)
-	silent := c.start("n2", "a", "127.0.0.1:0", false)
+	silent := c.start("n2", "a", "", false)
 	c.mu.Lock()
 	c.silent = silent.address
 	c.mu.Unlock()
-	for _, n := range []*testNode{silent, c.start("n3", "a", "127.0.0.1:0", false)} {
+	for _, n := range []*testNode{silent, c.start("n3", "a", "", false)} {
 		_, err := nodes[0].AddNode(t.Context(), n.self, false)
 		require.NoError(t, err)
 		nodes = append(nodes, n)

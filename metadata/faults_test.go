@@ -181,7 +181,7 @@ func TestMetadataChangesUnderFaults(t *testing.T) {
 // startAtLevel is startAll with a feature level.
 func (c *testCluster) startAtLevel(count int, level feature.Level) (nodes []*testNode) {
 	for i := range count {
-		n := c.start(fmt.Sprint("n", i+1), "a", "127.0.0.1:0", i == 0)
+		n := c.start(fmt.Sprint("n", i+1), "a", "", i == 0)
 		n.self.FeatureLevel = level
 		if i == 0 {
 			_, err := n.Provision(c.t.Context(), Cluster{Name: "local", Partitions: 2, Replication: 3, FeatureLevel: level})

@@ -206,7 +206,7 @@ func TestForwardedEntriesAreCheckedBeforeTheyAreProposed(t *testing.T) {
 
 func TestAJoiningReplicaAcceptsNoChanges(t *testing.T) {
 	c := newTestCluster(t)
-	n := c.start("n9", "a", "127.0.0.1:0", false)
+	n := c.start("n9", "a", "", false)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := n.Provision(ctx, Cluster{Name: "x", Partitions: 1})
@@ -232,7 +232,7 @@ func TestALateReplicaReceivesASnapshot(t *testing.T) {
 	wg.Wait()
 	require.Eventually(t, func() bool { return first.Group().Stats().FirstIndex > 100 }, time.Minute, time.Millisecond)
 
-	late := c.start("late", "a", "127.0.0.1:0", false)
+	late := c.start("late", "a", "", false)
 	got, err := first.AddNode(t.Context(), late.self, false)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {

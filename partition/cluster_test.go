@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -29,6 +28,7 @@ import (
 	"platform/partition/machine"
 	"platform/partition/machine/machinetest"
 	"platform/partition/store"
+	"platform/test/harness/ports"
 )
 
 // testNode has a few partitions, on a real log and real tables, with a service
@@ -105,10 +105,7 @@ func newTestNodeWith(t *testing.T, count uint32, tune func(*Config), services ..
 // discover serves the services and registers them without a metadata group.
 func (c *testNode) discover(t *testing.T, iv *invoker.Invoker, services []restate.ServiceDefinition) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := ln.Addr().String()
-	require.NoError(t, ln.Close())
+	addr := ports.Address(t)
 	endpoint := server.NewRestate().WithLogger(slog.DiscardHandler, false)
 	for _, s := range services {
 		endpoint = endpoint.Bind(s)
@@ -120,6 +117,7 @@ func (c *testNode) discover(t *testing.T, iv *invoker.Invoker, services []restat
 
 	var d *metadata.Deployment
 	require.Eventually(t, func() bool {
+		var err error
 		d, err = discovery.New(iv.Client(), discovery.DefaultConfig()).Discover(t.Context(), discovery.Request{URI: "http://" + addr})
 		return err == nil
 	}, time.Minute, 10*time.Millisecond)

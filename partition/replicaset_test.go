@@ -32,6 +32,7 @@ import (
 	"platform/metadata"
 	"platform/partition/machine"
 	"platform/partition/store"
+	"platform/test/harness/ports"
 )
 
 // replicaSet is one partition with replicas on several hosts of this process, over real
@@ -64,7 +65,6 @@ type host struct {
 	replica uint32        // how often it was rebuilt
 	level   atomic.Uint32 // the cluster's feature level as known to the node; 0: the first
 
-	listener  net.Listener // of its first start; nil afterwards
 	logs      *logstore.DB
 	tables    *store.DB
 	own       *store.Partition
@@ -105,19 +105,15 @@ func newReplicaSet(t *testing.T, tune func(*replicaSet), services ...restate.Ser
 
 // add creates a host, which start starts, at the address of another one or at a new one.
 func (c *replicaSet) add(name, address string, join bool) int {
-	var listener net.Listener // held until the host starts, so that no other one gets the port
 	if address == "" {
-		var err error
-		listener, err = net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(c.t, err)
-		address = listener.Addr().String()
+		address = ports.Address(c.t)
 	}
 	c.network.mu.Lock()
 	c.network.names[raft.ServerAddress(address)] = name
 	c.network.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h := &host{name: name, address: address, join: join, listener: listener}
+	h := &host{name: name, address: address, join: join}
 	if c.newDisk != nil {
 		h.disk = c.newDisk()
 	} else {
@@ -156,13 +152,8 @@ func (c *replicaSet) tryStart(i int) error {
 		return err
 	}
 	h.logs, h.tables = logs, tables
-	lis, err := h.listener, error(nil)
-	if h.listener = nil; lis == nil {
-		require.Eventually(t, func() bool { // a connection of another test may have taken the port
-			lis, err = net.Listen("tcp", h.address)
-			return err == nil
-		}, time.Minute, 10*time.Millisecond, "%v", err)
-	}
+	lis, err := net.Listen("tcp", h.address)
+	require.NoError(t, err)
 	h.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
 		ClusterID: "test", NodeID: h.name, Address: raft.ServerAddress(h.address), Logger: log,
 		DialOptions: []grpc.DialOption{

@@ -19,6 +19,7 @@ import (
 
 	"platform/internal/config"
 	"platform/internal/telemetry"
+	"platform/test/harness/ports"
 )
 
 // testCluster is a cluster of nodes in this process, on ports of the loopback interface.
@@ -44,19 +45,19 @@ func newTestCluster(t *testing.T, count int, flags ...string) *testCluster {
 func newTestClusterWith(t testing.TB, count int, change func(*config.Config), flags ...string) *testCluster {
 	t.Helper()
 	c := &testCluster{t: t}
-	ports := freePorts(t, 3*count)
+	free := ports.Free(t, 3*count)
 	var seeds []string
 	for i := range count {
-		seeds = append(seeds, fmt.Sprintf("127.0.0.1:%d", ports[3*i]))
+		seeds = append(seeds, fmt.Sprintf("127.0.0.1:%d", free[3*i]))
 	}
 	dir := t.TempDir()
 	for i := range count {
 		args := append([]string{
-			fmt.Sprintf("--node-name=n%d", i+1), "--bind-ip=127.0.0.1", fmt.Sprintf("--bind-port=%d", ports[3*i]),
+			fmt.Sprintf("--node-name=n%d", i+1), "--bind-ip=127.0.0.1", fmt.Sprintf("--bind-port=%d", free[3*i]),
 			"--base-dir=" + dir, "--default-num-partitions=4", fmt.Sprintf("--bootstrap-expect=%d", count), "--shutdown-timeout=20s", "--disk-timeout=1m",
 		}, flags...)
 		loaded, err := config.Load(args, []string{
-			fmt.Sprintf("PLATFORM_INGRESS__BIND_PORT=%d", ports[3*i+1]), fmt.Sprintf("PLATFORM_ADMIN__BIND_PORT=%d", ports[3*i+2]),
+			fmt.Sprintf("PLATFORM_INGRESS__BIND_PORT=%d", free[3*i+1]), fmt.Sprintf("PLATFORM_ADMIN__BIND_PORT=%d", free[3*i+2]),
 			`PLATFORM_METADATA_CLIENT__ADDRESSES=["` + strings.Join(seeds, `","`) + `"]`,
 		})
 		require.NoError(t, err)
@@ -72,16 +73,6 @@ func newTestClusterWith(t testing.TB, count int, change func(*config.Config), fl
 		c.start(i)
 	}
 	return c
-}
-
-func freePorts(t testing.TB, count int) (ports []int) {
-	for range count {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports
 }
 
 func (c *testCluster) start(i int) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/metadata"
+	"platform/test/harness/ports"
 )
 
 // TestTheReplacementOfANodeKeepsItsName removes a node, starts another one with its name, and lets the
@@ -29,8 +30,8 @@ func TestTheReplacementOfANodeKeepsItsName(t *testing.T) {
 		c.stop(i)
 	}
 
-	cfg, ports := *c.nodes[2].cfg, freePorts(t, 3)
-	cfg.BaseDir, cfg.BindPort, cfg.Ingress.BindPort, cfg.Admin.BindPort = filepath.Dir(former), ports[0], ports[1], ports[2]
+	cfg, free := *c.nodes[2].cfg, ports.Free(t, 3)
+	cfg.BaseDir, cfg.BindPort, cfg.Ingress.BindPort, cfg.Admin.BindPort = filepath.Dir(former), free[0], free[1], free[2]
 	c.nodes = append(c.nodes, &member{cfg: &cfg})
 	c.start(3)
 	require.Eventually(t, func() bool {

@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"platform/test/harness/ports"
 )
 
 const (
@@ -44,10 +46,13 @@ type nodeProcess struct {
 func newProcessCluster(t *testing.T) *processCluster {
 	c := &processCluster{t: t, http: &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	dir := t.TempDir()
-	ports := freeAddresses(t, 6)
+	free := make([]string, 6)
+	for i := range free {
+		free[i] = ports.Address(t)
+	}
 	for i := range 3 {
 		n := &nodeProcess{cfg: nodeProcessConfig{
-			Dir: filepath.Join(dir, strconv.Itoa(i)), Index: i, Raft: ports[:3], Control: ports[3+i], Groups: clusterGroups,
+			Dir: filepath.Join(dir, strconv.Itoa(i)), Index: i, Raft: free[:3], Control: free[3+i], Groups: clusterGroups,
 		}}
 		require.NoError(t, os.MkdirAll(n.cfg.Dir, 0o700))
 		c.nodes = append(c.nodes, n)
@@ -60,16 +65,6 @@ func newProcessCluster(t *testing.T) *processCluster {
 		c.http.CloseIdleConnections()
 	})
 	return c
-}
-
-func freeAddresses(t *testing.T, n int) (out []string) {
-	for range n {
-		lis, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer lis.Close()
-		out = append(out, lis.Addr().String())
-	}
-	return out
 }
 
 func (c *processCluster) start(i int) {

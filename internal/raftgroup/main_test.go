@@ -16,6 +16,7 @@ import (
 
 	"platform/internal/nodelink"
 	"platform/internal/raftgroup/logstore"
+	"platform/test/harness/ports"
 )
 
 func TestMain(m *testing.M) {
@@ -65,14 +66,10 @@ func startNode(tb testing.TB, dir, address string, dial ...grpc.DialOption) *tes
 func startNodeWith(tb testing.TB, dir, address string, cfg TransportConfig) *testNode {
 	tb.Helper()
 	if address == "" {
-		address = "127.0.0.1:0"
+		address = ports.Address(tb) // it may be started again
 	}
-	var lis net.Listener
-	var err error
-	require.Eventually(tb, func() bool { // a connection of another test may have taken the port
-		lis, err = net.Listen("tcp", address)
-		return err == nil
-	}, time.Minute, 10*time.Millisecond)
+	lis, err := net.Listen("tcp", address)
+	require.NoError(tb, err)
 	cfg.ClusterID, cfg.NodeID, cfg.Address = "test", lis.Addr().String(), raft.ServerAddress(lis.Addr().String())
 	cfg.Logger = testLogger(tb)
 	transport, err := NewTransport(cfg)

@@ -24,6 +24,7 @@ import (
 	"platform/internal/target"
 	"platform/invoker/endpoint"
 	"platform/metadata"
+	"platform/test/harness/ports"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -358,10 +359,7 @@ func serveHTTP1(c net.Conn, drop func(net.Conn)) {
 }
 
 func TestConnectionRefused(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	l.Close()
-	_, err = newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: "http://" + l.Addr().String()})
+	_, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: "http://" + ports.Address(t)})
 	code, _ := errcode.Of(err)
 	require.Equal(t, errcode.META0003, code)
 }

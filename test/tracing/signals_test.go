@@ -26,6 +26,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"platform/test/harness"
+	"platform/test/harness/ports"
 )
 
 // signals is an OTLP collector that keeps log records and the last value of each metric.
@@ -287,10 +288,7 @@ func TestNoCollectorDelaysAServer(t *testing.T) {
 	require.NoError(t, err)
 	hanging := ln.Addr().String()
 	t.Cleanup(func() { _ = ln.Close() })
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, gone.Close())
-	for name, address := range map[string]string{"hanging": hanging, "gone": gone.Addr().String()} {
+	for name, address := range map[string]string{"hanging": hanging, "gone": ports.Address(t)} {
 		for _, protocol := range []string{"grpc", "http/protobuf"} {
 			t.Run(name+" "+protocol, func(t *testing.T) {
 				server := startWith(t, map[string]string{

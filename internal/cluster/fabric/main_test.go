@@ -19,6 +19,7 @@ import (
 	"platform/partition"
 	"platform/partition/journal"
 	"platform/partition/machine"
+	"platform/test/harness/ports"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -191,7 +192,7 @@ type testNode struct {
 
 func startNode(tb testing.TB, cluster string, local func(uint32) Local) *testNode {
 	tb.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	lis, err := net.Listen("tcp", ports.Address(tb)) // nothing else gets the port when it has stopped
 	require.NoError(tb, err)
 	return serveNode(tb, lis, cluster, local)
 }

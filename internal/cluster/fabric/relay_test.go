@@ -21,6 +21,7 @@ import (
 	"platform/internal/raftgroup"
 	"platform/partition"
 	"platform/proto/node"
+	"platform/test/harness/ports"
 )
 
 // separated is a node that is separated from the leader of a partition, while a third node is
@@ -41,12 +42,10 @@ func separate(t *testing.T, leading *fake) *separated {
 	s.leader = startNode(t, "c", localReplica(leading))
 	s.followersView.set(false, leaderOf(s.leader.address, s.leader.address))
 	s.follower = serveRelay(t, s.followersView, newClient(t, "c"), s.log)
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, nobody.Close())
+	nobody := ports.Address(t)
 	s.client = NewClient(ClientConfig{Self: identity("c", "client"), Log: quiet, Level: newest, Dial: func(address string) (nodelink.Conn, error) {
 		if address == s.leader.address && !s.reachable.Load() {
-			address = nobody.Addr().String()
+			address = nobody
 		}
 		return nodelink.Dial(address, nil)
 	}})

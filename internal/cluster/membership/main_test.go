@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"cmp"
 	"log/slog"
 	"net"
 	"os"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"platform/test/harness/ports"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,7 +29,11 @@ func testLogger(tb testing.TB) *slog.Logger {
 func bind(tb testing.TB, address string) (net.Listener, net.PacketConn) {
 	tb.Helper()
 	for range 20 { // another program may use the UDP port
-		l, err := net.Listen("tcp", cmp.Or(address, "127.0.0.1:0"))
+		at := address
+		if at == "" {
+			at = ports.Address(tb) // it may be started again
+		}
+		l, err := net.Listen("tcp", at)
 		require.NoError(tb, err)
 		packets, err := ListenPacket(tb.Context(), l.Addr())
 		if err == nil {

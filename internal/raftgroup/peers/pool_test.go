@@ -19,6 +19,7 @@ import (
 
 	"platform/internal/nodelink"
 	"platform/proto/node"
+	"platform/test/harness/ports"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -73,7 +74,7 @@ func (p *testPeer) InstallSnapshot(stream node.RaftTransport_InstallSnapshotServ
 // called.
 func (p *testPeer) start(t *testing.T, address string) (_ raft.ServerAddress, stop func()) {
 	if address == "" {
-		address = "127.0.0.1:0"
+		address = ports.Address(t) // it may be started again
 	}
 	lis, err := net.Listen("tcp", address)
 	require.NoError(t, err)

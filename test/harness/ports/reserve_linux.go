@@ -1,15 +1,13 @@
-package harness
+package ports
 
 import (
 	"fmt"
 	"syscall"
 )
 
-// reservePort binds a socket that does not listen and stays open until this process
-// exits. Linux does not assign its port to sockets that bind to port 0, while a
-// listener can bind to it explicitly because both sockets set SO_REUSEADDR, as Go's
-// listeners do.
-func reservePort() (int, error) {
+// reserve binds a socket that does not listen and stays open until this process exits. A listener
+// can bind to its port explicitly because both sockets set SO_REUSEADDR, as Go's listeners do.
+func reserve() (int, error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0, fmt.Errorf("reserve a port: %w", err)

@@ -1,11 +1,11 @@
 //go:build !linux
 
-package harness
+package ports
 
 import "net"
 
-// reservePort returns a free port; another process may take it.
-func reservePort() (int, error) {
+// reserve returns a free port; another process may take it.
+func reserve() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err

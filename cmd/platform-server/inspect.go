@@ -13,7 +13,8 @@ import (
 	"platform/internal/node/offline"
 )
 
-const inspectUsage = `Shows the data directory of a node that is stopped. Nothing is written.
+const inspectUsage = `Shows the data directory of a node that is stopped. Nothing is written, and read access to the
+directory is sufficient, for example to a copy on a read-only file system.
 
 Usage:
   platform-server inspect [flags]                      identity, Raft groups, quarantine marks,

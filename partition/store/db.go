@@ -115,6 +115,9 @@ func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
+	if o.ReadOnly {
+		o.FS = pebbledb.ReadOnlyFS(o.FS)
+	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}

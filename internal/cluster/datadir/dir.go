@@ -112,6 +112,22 @@ func exclusive(lock int) error {
 // acquire locks the directory. remedy says what to do if a server uses it.
 func (d *Dir) acquire(remedy string) error {
 	lock, err := os.OpenFile(d.In("LOCK"), os.O_CREATE|os.O_RDWR, 0o600)
+	return d.acquireFile(lock, err, remedy)
+}
+
+// acquireReadable locks a directory that may not be writable. A read-only copy without a lock file
+// cannot be in use and is not locked.
+func (d *Dir) acquireReadable(remedy string) error {
+	lock, err := os.OpenFile(d.In("LOCK"), os.O_CREATE|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
+		if lock, err = os.Open(d.In("LOCK")); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	return d.acquireFile(lock, err, remedy)
+}
+
+func (d *Dir) acquireFile(lock *os.File, err error, remedy string) error {
 	if errors.Is(err, unix.EROFS) {
 		return fmt.Errorf("open lock of the data directory: %w; copy the directory to another file system", err)
 	}
@@ -131,7 +147,12 @@ func (d *Dir) acquire(remedy string) error {
 
 // OpenStopped locks the data directory of a stopped node for a tool. It fails while a server
 // uses the directory, and if no node has created it.
-func OpenStopped(path string) (*Dir, error) {
+func OpenStopped(path string) (*Dir, error) { return openStopped(path, (*Dir).acquire) }
+
+// OpenStoppedReadOnly is OpenStopped for a tool that writes nothing, so read access is sufficient.
+func OpenStoppedReadOnly(path string) (*Dir, error) { return openStopped(path, (*Dir).acquireReadable) }
+
+func openStopped(path string, acquire func(d *Dir, remedy string) error) (*Dir, error) {
 	d := &Dir{path: path}
 	_, err := os.Stat(d.In("FORMAT"))
 	if errors.Is(err, fs.ErrPermission) {
@@ -140,7 +161,7 @@ func OpenStopped(path string) (*Dir, error) {
 	if err != nil {
 		return nil, errcode.New(errcode.RT0009, "%s is not the data directory of a node (base-dir/node-name): %w", path, err)
 	}
-	if err := d.acquire("stop it first"); err != nil {
+	if err := acquire(d, "stop it first"); err != nil {
 		return nil, err
 	}
 	if err := d.checkFormat(); err != nil {
@@ -218,6 +239,9 @@ func (d *Dir) In(name string) string { return filepath.Join(d.path, name) }
 
 // Close unlocks the directory.
 func (d *Dir) Close() error {
+	if d.lock == nil { // see acquireReadable
+		return nil
+	}
 	if d.marked {
 		_ = d.lock.Truncate(0)
 	}

@@ -38,8 +38,12 @@ type Directory struct {
 // is to be changed, while a recovery is incomplete.
 func Open(path string, readOnly bool) (*Directory, error) {
 	d := &Directory{path: path, readOnly: readOnly}
+	openStopped := datadir.OpenStopped
+	if readOnly {
+		openStopped = datadir.OpenStoppedReadOnly
+	}
 	var err error
-	if d.dir, err = datadir.OpenStopped(path); err != nil {
+	if d.dir, err = openStopped(path); err != nil {
 		return nil, err
 	}
 	if !readOnly {

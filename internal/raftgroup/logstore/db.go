@@ -84,6 +84,9 @@ func Open(dir string, opts Options) (*DB, error) {
 		}
 	}
 	fs = zeroAhead{fs}
+	if opts.ReadOnly {
+		fs = pebbledb.ReadOnlyFS(fs)
+	}
 	if opts.Ballast != "" {
 		fs = vfs.OnDiskFull(fs, func() { freeBallast(opts.Ballast, logger) })
 	}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"fmt"
 	"log/slog"
 	"math"
 	"runtime/debug"
@@ -30,10 +31,15 @@ func (p PayloadLimits) Fit(largest int64, log *slog.Logger) PayloadLimits {
 	}
 	lowered := p.within(limit/payloadShare, largest)
 	if lowered != p {
-		log.Info("memory for payloads is limited by GOMEMLIMIT", "memory_limit", units.ByteSize(limit), "bodies", units.ByteSize(lowered.Bodies),
-			"bodies_of_a_connection", units.ByteSize(lowered.Connection), "attempts", units.ByteSize(lowered.Attempts))
+		log.Info("memory for payloads is limited by GOMEMLIMIT", "memory_limit", inMiB(limit), "bodies", inMiB(lowered.Bodies),
+			"bodies_of_a_connection", inMiB(lowered.Connection), "attempts", inMiB(lowered.Attempts))
 	}
 	return lowered
+}
+
+// inMiB returns a size rounded to whole MiB: exact sizes that are no multiple of a unit are in bytes.
+func inMiB(bytes int64) string {
+	return fmt.Sprintf("%d MiB", (units.ByteSize(max(bytes, 0))+units.MiB/2)/units.MiB)
 }
 
 // within lowers the limits in proportion until they fit into so many bytes, except that each has

@@ -1,10 +1,22 @@
 package memory
 
 import (
+	"bytes"
+	"log/slog"
+	"runtime/debug"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+func TestLimitsAreLoggedInOneUnit(t *testing.T) {
+	limit := debug.SetMemoryLimit(966367642)
+	defer debug.SetMemoryLimit(limit)
+	var out bytes.Buffer
+	const mib = 1 << 20
+	PayloadLimits{Bodies: 512 * mib, Connection: 128 * mib, Attempts: 512 * mib}.Fit(32*mib, slog.New(slog.NewTextHandler(&out, nil)))
+	require.Contains(t, out.String(), `memory_limit="922 MiB" bodies="230 MiB" bodies_of_a_connection="128 MiB" attempts="230 MiB"`)
+}
 
 func TestPayloadsFitIntoTheMemoryLimit(t *testing.T) {
 	const mib = 1 << 20

@@ -231,6 +231,9 @@ func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, er
 	}
 	if dialing(err) { // how a connection fails would reveal which ports are open
 		d.cfg.Log.Warn("discovery failed", "endpoint", where, "err", err)
+		if addr.Local() {
+			return nil, true, errcode.New(errcode.META0003, "%s cannot be reached. It is an address of the machine or container in which the server runs: is the endpoint running there? The log of the server has the cause", where)
+		}
 		return nil, true, errcode.New(errcode.META0003, "%s cannot be reached: is the endpoint running, and does it listen at this address of the server's network? The log of the server has the cause", where)
 	}
 	return nil, true, errcode.New(errcode.META0003, "%s cannot be reached: %w", where, err)

@@ -207,6 +207,19 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
+func TestLocalAddressesAreThoseOfTheServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	port := l.Addr().(*net.TCPAddr).Port
+	require.NoError(t, l.Close())
+	for _, host := range []string{"127.0.0.1", "localhost"} {
+		_, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: fmt.Sprintf("http://%s:%d", host, port)})
+		code, _ := errcode.Of(err)
+		require.Equal(t, errcode.META0003, code)
+		require.ErrorContains(t, err, "the machine or container in which the server runs")
+	}
+}
+
 func TestTransientErrorsAreRetried(t *testing.T) {
 	var asked atomic.Int32
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -53,6 +53,13 @@ func ParseAddress(uri string, http11 bool) (*Address, error) {
 	return a, nil
 }
 
+// Local reports whether the endpoint is addressed by a name of the machine or container itself.
+func (a *Address) Local() bool {
+	host, _, _ := net.SplitHostPort(a.host)
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
 // Path is the request path of suffix, which begins with a slash, below the endpoint's base
 // path.
 func (a *Address) Path(suffix string) string { return a.base + suffix + a.query }

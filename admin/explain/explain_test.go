@@ -97,6 +97,16 @@ func TestExplanations(t *testing.T) {
 			waits:   []string{"vqueue vq_1: Rule tenant/* allows 5 concurrent invocations; 5 are running."},
 			steps:   []string{"Wait, or raise the limit: `platform rules set 'tenant/*' --concurrency <n>`."},
 		},
+		"pending behind a limit of one": {
+			row: `"status":"pending"`,
+			tables: tables{
+				"FROM sys_vqueues":     `[{"id":"vq_1","num_ahead":0,"status":"blocked","blocked_on":"scope-concurrency","blocked_on_json":"{\"scope\":\"acme\",\"blocked_level\":\"Scope\",\"blocked_rule\":\"acme\"}"}]`,
+				"FROM sys_user_limits": `[{"concurrency_limit":1,"usage":1}]`,
+			},
+			summary: "It is the first in the queue vq_1.",
+			waits:   []string{"vqueue vq_1: Rule acme allows 1 concurrent invocation; 1 is running."},
+			steps:   []string{"Wait, or raise the limit: `platform rules set acme --concurrency <n>`."},
+		},
 		"pending in a paused queue": {
 			row:     `"status":"pending"`,
 			tables:  tables{"FROM sys_vqueues": `[{"id":"vq_1","num_ahead":0,"queue_is_paused":true,"paused_by":"::1","pause_reason":"a deploy"}]`},

@@ -113,11 +113,14 @@ func (e *explainer) blocked(ctx context.Context, queue string, row Row) error {
 			e.waits(ForQueue, queue, "It is blocked by rule %s.", d.Rule)
 		}
 		for _, r := range counters {
-			verb := "are"
+			verb, noun := "are", "invocations"
 			if r.Number("usage") == 1 {
 				verb = "is"
 			}
-			e.waits(ForQueue, queue, "Rule %s allows %s concurrent invocations; %s %s running.", d.Rule, r.Text("concurrency_limit"), r.Text("usage"), verb)
+			if r.Number("concurrency_limit") == 1 {
+				noun = "invocation"
+			}
+			e.waits(ForQueue, queue, "Rule %s allows %s concurrent %s; %s %s running.", d.Rule, r.Text("concurrency_limit"), noun, r.Text("usage"), verb)
 		}
 		e.next("Wait, or raise the limit: `platform rules set %s --concurrency <n>`.", suggest.Word(d.Rule))
 	case on == "lock":

@@ -195,7 +195,8 @@ func (f *clusterFacts) node(n metadata.Node, state *admin.ClusterState) admin.No
 	}
 	for _, m := range f.members {
 		if m.Name == n.Name && m.Incarnation == n.Incarnation {
-			out.State, out.Stopping, out.Version, out.Address = liveness(m.State), m.Draining, m.Version, m.Address
+			out.State, out.Version, out.Address = liveness(m.State), m.Version, m.Address
+			out.Stopping = m.Draining && m.State == membership.Alive // a stopped node announced it before
 			out.StartedAt, out.StateSince = rest.Timestamp(m.Started.UnixMilli()), rest.Timestamp(m.Since.UnixMilli())
 		}
 	}

@@ -53,6 +53,16 @@ func threeReplica(partition uint32, leads bool) *nodepb.ReplicaStatus {
 	return r
 }
 
+func TestOnlyRunningNodesAreStopping(t *testing.T) {
+	f := threeFacts()
+	for i, state := range []membership.State{membership.Alive, membership.Left, membership.Dead} {
+		f.members[i].State, f.members[i].Draining = state, true
+		delete(f.statuses, uint32(i+1))
+	}
+	v := f.view()
+	require.Equal(t, []bool{true, false, false}, []bool{v.Nodes[0].Stopping, v.Nodes[1].Stopping, v.Nodes[2].Stopping})
+}
+
 func TestClusterViewOfThreeNodes(t *testing.T) {
 	v := threeFacts().view()
 	require.Equal(t, admin.MetadataState{Leader: 2, Quorum: true, Voters: []ids.Node{1, 2, 3}, Learners: []ids.Node{}}, v.Metadata)

@@ -18,12 +18,16 @@ func (r *running) announce(took time.Duration) {
 }
 
 func (r *running) announceServer(n *node) {
-	r.o.Print.Heading("Temporary server")
+	heading, data := "Temporary server", r.o.Dir+" (deleted at the end)"
+	if r.o.Retain {
+		heading, data = "Server", r.o.Dir
+	}
+	r.o.Print.Heading(heading)
 	r.o.Print.Fields("  ",
 		term.Field{Name: "Ingress", Value: n.ingress("/")},
 		term.Field{Name: "Admin API", Value: n.admin("/")},
 		term.Field{Name: "Web UI", Value: r.webUI(n)},
-		term.Field{Name: "Data", Value: r.o.Dir},
+		term.Field{Name: "Data", Value: data},
 	)
 	r.o.Print.Printf("\nNext, in another terminal:\n  %s%s deployments register localhost:9080\n\nCtrl-C stops the server.\n", r.export(n), r.o.Self)
 }

@@ -289,7 +289,7 @@ var variable = []struct {
 	text    string
 }{
 	{regexp.MustCompile(`\b((inv|dp|vq)_1|sub_|fg_|plt_)\w+`), "ID"},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+Z)?`), "TIME"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`), "TIME"},
 	{regexp.MustCompile(`\b(\d+(ms|s|m|h)( |\b))+`), "DURATION"},
 	{regexp.MustCompile(`\b(morning|afternoon|evening)\b`), "DAYTIME"},
 	{regexp.MustCompile(`(?m) +`), " "},

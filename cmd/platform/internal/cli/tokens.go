@@ -57,7 +57,11 @@ func (a *app) tokensCreate() *cobra.Command {
 		if *asJSON {
 			return a.PrintJSON(t)
 		}
-		a.Say("Created the token %s. It is shown only now; `platform login` and PLATFORM_TOKEN accept it.", t.ID)
+		valid := "until it is revoked"
+		if !t.ExpiresAt.IsZero() {
+			valid = "until " + a.Print.Time(t.ExpiresAt)
+		}
+		a.Say("Created the token %s, valid %s. It is shown only now; `platform login` and PLATFORM_TOKEN accept it.", t.ID, valid)
 		a.Print.Println(t.Text)
 		return nil
 	})

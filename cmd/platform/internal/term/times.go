@@ -13,7 +13,7 @@ type TimeFormat string
 
 // The time formats.
 const (
-	Human   TimeFormat = "human"   // local time, down to seconds
+	Human   TimeFormat = "human"   // local time with the offset, down to seconds
 	ISO8601 TimeFormat = "iso8601" // with the offset, down to milliseconds
 	RFC2822 TimeFormat = "rfc2822" // as in mail headers
 )
@@ -38,8 +38,11 @@ func (p *Printer) Time(t time.Time) string {
 	case RFC2822:
 		return t.Local().Format(time.RFC1123Z)
 	}
-	return t.Local().Format(time.DateTime)
+	return LocalTime(t)
 }
+
+// LocalTime formats a point in time for people, in the local time zone with its offset.
+func LocalTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05Z07:00") }
 
 // Duration formats a duration with a precision that suits its length: milliseconds for a few
 // seconds, seconds for minutes, minutes for hours, hours for days.

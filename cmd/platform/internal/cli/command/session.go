@@ -46,7 +46,7 @@ func (a *App) LogInWithProvider(ctx context.Context, options client.LoginOptions
 		return err
 	}
 	a.Print.Printf("%s Logged in to %s as %s (%s), until %s\n", a.Print.Green("[OK]:"), a.Profile.AdminURL, term.Clean(session.Name),
-		term.Clean(strings.Join(session.Roles, ", ")), session.ExpiresAt.Local().Format(time.DateTime))
+		term.Clean(strings.Join(session.Roles, ", ")), term.LocalTime(session.ExpiresAt))
 	return nil
 }
 
@@ -168,7 +168,7 @@ func lockCredentials(configuration string) (unlock func(), err error) {
 func (a *App) EndSession(ctx context.Context, c Credentials) {
 	page, err := a.NewClient(c.Token, 0).Logout(ctx)
 	if err != nil {
-		a.Say("The session could not be revoked and remains valid until %s: %s", c.Login.ExpiresAt.Local().Format(time.DateTime), term.Clean(err.Error()))
+		a.Say("The session could not be revoked and remains valid until %s: %s", term.LocalTime(c.Login.ExpiresAt), term.Clean(err.Error()))
 	}
 	if page != "" {
 		a.Say("The browser in which you confirmed the login may still be logged in at the identity provider. To end that: %s", term.Clean(page))

@@ -229,7 +229,8 @@ type PartitionFrame struct {
 	// Piece is a part of an encoded request or response; more is set if others follow.
 	Piece []byte `protobuf:"bytes,4,opt,name=piece,proto3" json:"piece,omitempty"`
 	More  bool   `protobuf:"varint,5,opt,name=more,proto3" json:"more,omitempty"`
-	// Cancel means that the caller no longer waits for the response.
+	// Cancel means that the caller no longer waits for the response; in the other direction, that
+	// the remaining pieces of a response are not sent.
 	Cancel bool `protobuf:"varint,6,opt,name=cancel,proto3" json:"cancel,omitempty"`
 	// Ping requests a frame with pong set.
 	Ping          bool `protobuf:"varint,7,opt,name=ping,proto3" json:"ping,omitempty"`

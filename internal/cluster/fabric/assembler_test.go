@@ -142,3 +142,30 @@ func TestLargeResponsesAllArrive(t *testing.T) {
 	}
 	g.Wait()
 }
+
+// A caller that no longer waits for a large response must not leave the pieces that have arrived in memory.
+func TestPiecesOfAbandonedResponsesAreDropped(t *testing.T) {
+	in := &inbound{out: newOutbound(), running: map[uint64]context.CancelFunc{}}
+	l, b := newLink(nil), &batch{}
+	incomplete := newAssembler(nil)
+	exchange := func() {
+		in.out.fill(b)
+		for _, f := range b.Frames {
+			require.NoError(t, l.deliver(f, incomplete))
+		}
+		b.Frames, b.size = b.Frames[:0], 0
+	}
+	response := &node.PartitionResponse{Entries: [][]byte{make([]byte, 5<<20)}}
+	in.respond(t.Context(), 1, response, 0)
+	in.respond(t.Context(), 2, response, 0)
+	for range 4 {
+		exchange()
+	}
+	require.NotZero(t, incomplete.bytes)
+	in.cancelRequest(1)
+	for range 100 {
+		exchange()
+	}
+	require.Empty(t, b.large)
+	require.Zero(t, incomplete.bytes)
+}

@@ -62,7 +62,8 @@ func (o *outbound) sendControl(f *node.PartitionFrame) {
 	o.wakeSender()
 }
 
-// forget stops sending the remaining pieces of a large message. It does not block.
+// forget stops sending the remaining pieces of a large message, and tells the receiver, which has some of
+// them. It does not block.
 func (o *outbound) forget(sequence uint64) {
 	o.mu.Lock()
 	o.cancelled = append(o.cancelled, sequence)
@@ -123,7 +124,9 @@ func (o *outbound) fill(b *batch) {
 	}
 	o.mu.Lock()
 	for _, sequence := range o.cancelled {
-		b.forget(sequence)
+		if b.forget(sequence) {
+			b.Frames = append(b.Frames, &node.PartitionFrame{Sequence: sequence, Cancel: true})
+		}
 	}
 	for _, f := range o.control {
 		if f.Cancel {
@@ -212,7 +215,9 @@ func finished(done func()) {
 	}
 }
 
-func (b *batch) forget(sequence uint64) {
+// forget stops sending a large message. It returns whether pieces of it may have been sent.
+func (b *batch) forget(sequence uint64) (begun bool) {
+	sending := len(b.large)
 	b.large = slices.DeleteFunc(b.large, func(p *pieces) bool {
 		if p.sequence != sequence {
 			return false
@@ -221,6 +226,7 @@ func (b *batch) forget(sequence uint64) {
 		finished(p.done)
 		return true
 	})
+	begun = len(b.large) < sending
 	b.waiting = slices.DeleteFunc(b.waiting, func(o *outgoing) bool {
 		if o.frame.Sequence != sequence {
 			return false
@@ -229,4 +235,5 @@ func (b *batch) forget(sequence uint64) {
 		return true
 	})
 	b.startLarge()
+	return begun
 }

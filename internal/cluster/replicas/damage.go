@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"platform/internal/cluster"
 	"platform/internal/pebbledb"
 	"platform/metadata"
 	"platform/partition"
@@ -24,10 +25,10 @@ func (m *Manager) watchDamage(ctx context.Context) {
 			for i := range affected {
 				affected[i] -= partition.GroupID(0)
 			}
-			m.damaged(file, affected, err)
+			m.damaged(ctx, file, affected, err)
 		case file := <-m.Tables.DamagedFiles():
 			affected, err := m.Tables.Affected(file, partitions)
-			m.damaged(file, affected, err)
+			m.damaged(ctx, file, affected, err)
 		case <-ctx.Done():
 			return
 		}
@@ -37,39 +38,76 @@ func (m *Manager) watchDamage(ctx context.Context) {
 // damaged quarantines replicas with data in a damaged file, if the others can serve the partition and be copied from. A
 // replica that is needed continues for as long as it does not need the damaged data. Damage is reported again when it is
 // read again, so that it is rebuilt later.
-func (m *Manager) damaged(file pebbledb.DamagedFile, affected []uint32, err error) {
+func (m *Manager) damaged(ctx context.Context, file pebbledb.DamagedFile, affected []uint32, err error) {
 	if err != nil {
 		m.Log.Warn("damaged file not examined", "path", file.Path, "err", err)
 		return
 	}
+	open := map[uint32]replica{}
 	for _, id := range affected {
-		p := m.Router.Replica(id)
-		switch {
-		case p == nil:
-		case dispensable(p.Voters(), m.AvailableNodes):
-			p.Quarantine(file)
-		case len(p.Voters()) < minDispensable:
+		if p := m.Router.Replica(id); p != nil {
+			open[id] = p
+		}
+	}
+	m.giveUp(ctx, file, open)
+}
+
+// replica is what giveUp needs of an open replica.
+type replica interface {
+	Voters() []string
+	Quarantine(reason error)
+}
+
+// giveUp quarantines those of the damaged replicas without which the others have a majority. If two nodes find damage at
+// the same time, each must take the other one's replica into account. So they announce what they intend before they
+// request each other's status, and at least one of them learns of the other. Both may then continue, until the damage is
+// reported again.
+func (m *Manager) giveUp(ctx context.Context, file pebbledb.DamagedFile, damaged map[uint32]replica) {
+	for id, p := range damaged {
+		if len(p.Voters()) < minDispensable {
 			m.Log.Error("data of a partition is damaged, and it has too few replicas to copy it from another one: add replicas, or restore the data directory from a backup, before it is needed",
 				"partition_id", id, "path", file.Path, "err", file.Reason)
-		default:
-			m.Log.Error("data of a partition is damaged, and the replica continues until the other ones have a majority: start their nodes",
-				"partition_id", id, "path", file.Path, "err", file.Reason)
+			delete(damaged, id)
+			continue
 		}
+		m.quarantine.announce(id, file.Error())
+	}
+	if len(damaged) == 0 {
+		return
+	}
+	statuses := m.Nodes.Statuses(ctx, false)
+	for id, p := range damaged {
+		if m.dispensable(p.Voters(), serving(statuses, id)) {
+			p.Quarantine(file) // still announced: it counts as unusable until it is rebuilt
+			continue
+		}
+		m.quarantine.withdraw(id)
+		m.Log.Error("data of a partition is damaged, and the replica continues until the other ones have a majority: start their nodes, and wait until no other replica is in quarantine",
+			"partition_id", id, "path", file.Path, "err", file.Reason)
 	}
 }
 
 // minDispensable is the number of voters from which the others can have a majority.
 const minDispensable = 3
 
-// dispensable reports whether the voters on available nodes are a majority. available returns the other nodes that can be
-// relied on.
-func dispensable(voters []string, available func() map[raft.ServerID]bool) bool {
-	if len(voters) < minDispensable {
-		return false
+// serving returns the IDs of a partition's replicas that are in use, on nodes that respond and are not about to stop.
+func serving(statuses cluster.Statuses, id uint32) map[string]bool {
+	replicas := map[string]bool{}
+	for _, st := range statuses {
+		for _, r := range st.Replicas {
+			if r.Partition == id && r.Quarantine == "" && !st.Draining {
+				replicas[r.ReplicaId] = true
+			}
+		}
 	}
-	others, nodes := 0, available()
+	return replicas
+}
+
+// dispensable reports whether the voters on other nodes that are serving are a majority.
+func (m *Manager) dispensable(voters []string, serving map[string]bool) bool {
+	others := 0
 	for _, id := range voters {
-		if node, _ := metadata.ReplicaNode(raft.ServerID(id)); nodes[node] {
+		if node, _ := metadata.ReplicaNode(raft.ServerID(id)); node != m.Node.ID && serving[id] {
 			others++
 		}
 	}

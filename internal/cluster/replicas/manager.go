@@ -76,8 +76,8 @@ func New(cfg Config) *Manager {
 // Replica returns the open replica of a partition, nil if there is none.
 func (m *Manager) Replica(id uint32) *partition.Partition { return m.Router.Replica(id) }
 
-// Quarantine returns why the replica of a partition is not served, "" if it is.
-func (m *Manager) Quarantine(id uint32) string { return m.quarantine.reason(id) }
+// Quarantine returns why the replica of a partition is not served, or soon will not be; "" if it is.
+func (m *Manager) Quarantine(id uint32) string { return m.quarantine.reported(id) }
 
 // Open starts the replicas that this node has or should have.
 func (m *Manager) Open(ctx context.Context) error {

@@ -189,48 +189,17 @@ func TestDamageThatACompactionFinds(t *testing.T) {
 	p := m.Replica(0)
 	require.NoError(t, p.WaitLeading(t.Context()))
 	file := pebbledb.DamagedFile{Path: "state/000007.sst", Reason: errors.New("checksum mismatch")}
-	m.damaged(file, []uint32{0}, nil)
+	m.damaged(t.Context(), file, []uint32{0}, nil)
 	require.Empty(t, m.Quarantine(0))
 	_, err := m.Store.RegisterNode(t.Context(), metadata.Node{Name: "n2", Incarnation: "y", FabricAddress: "http://127.0.0.1:2", FeatureLevel: feature.Supported()})
 	require.NoError(t, err)
-	m.damaged(file, []uint32{0}, nil)
+	m.damaged(t.Context(), file, []uint32{0}, nil)
 	require.Never(t, func() bool { return m.Quarantine(0) != "" }, 100*time.Millisecond, time.Millisecond)
 	require.True(t, p.Leading())
 	p.Quarantine(file)
 	require.Eventually(t, func() bool { return m.Quarantine(0) != "" }, time.Minute, time.Millisecond)
 	require.Contains(t, m.Quarantine(0), "state/000007.sst is damaged")
 	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
-}
-
-// A replica with damaged data is quarantined only if the others are a majority without it: until it is rebuilt, the
-// partition depends on them.
-func TestReplicasThatAreNeededAreNotQuarantined(t *testing.T) {
-	nodes := func(ids ...raft.ServerID) func() map[raft.ServerID]bool {
-		return func() map[raft.ServerID]bool {
-			available := map[raft.ServerID]bool{}
-			for _, id := range ids {
-				available[id] = true
-			}
-			return available
-		}
-	}
-	for name, c := range map[string]struct {
-		voters    []string
-		available func() map[raft.ServerID]bool
-		want      bool
-	}{
-		"the only one":             {[]string{"a/x"}, nodes("b/x", "c/x"), false},
-		"one of two":               {[]string{"a/x", "b/x"}, nodes("b/x", "c/x"), false},
-		"one of three":             {[]string{"a/x", "b/x#2", "c/x"}, nodes("b/x", "c/x"), true},
-		"one of three, one down":   {[]string{"a/x", "b/x#2", "c/x"}, nodes("b/x", "d/x"), false},
-		"a nonvoter":               {[]string{"b/x", "c/x", "d/x"}, nodes("b/x", "c/x"), true},
-		"one of four, one down":    {[]string{"a/x", "b/x", "c/x", "d/x"}, nodes("b/x", "c/x"), false},
-		"one of five, two down":    {[]string{"a/x", "b/x", "c/x", "d/x", "e/x"}, nodes("b/x", "c/x"), false},
-		"one of five, one down":    {[]string{"a/x", "b/x", "c/x", "d/x", "e/x"}, nodes("b/x", "c/x", "d/x"), true},
-		"another incarnation runs": {[]string{"a/x", "b/x", "c/x"}, nodes("b/y", "c/x"), false},
-	} {
-		require.Equal(t, c.want, dispensable(c.voters, c.available), name)
-	}
 }
 
 // reopenLogs closes the log database, changes its directory, and opens it again.

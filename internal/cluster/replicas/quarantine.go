@@ -16,6 +16,7 @@ import (
 type quarantine struct {
 	mu       sync.Mutex // covers the fields below
 	replicas map[uint32]string
+	intended map[uint32]string // open replicas that are about to be put into quarantine, see giveUp
 	rebuilds map[uint32]rebuilds
 	closed   map[uint32]time.Time // since when a replica in quarantine has been closed
 }
@@ -38,6 +39,33 @@ func (q *quarantine) add(id uint32, reason string) (added bool) {
 	}
 	q.replicas[id] = reason
 	return true
+}
+
+// announce makes other nodes not rely on an open replica.
+func (q *quarantine) announce(id uint32, reason string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.intended == nil {
+		q.intended = map[uint32]string{}
+	}
+	q.intended[id] = reason
+}
+
+// withdraw is the reverse of announce.
+func (q *quarantine) withdraw(id uint32) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.intended, id)
+}
+
+// reported returns why other nodes must not rely on a replica, "" if they can.
+func (q *quarantine) reported(id uint32) string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if reason := q.replicas[id]; reason != "" {
+		return reason
+	}
+	return q.intended[id]
 }
 
 // due reports whether a closed replica may be rebuilt now: once the leader has noticed that it
@@ -65,6 +93,7 @@ func (q *quarantine) rebuilt(id uint32, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.replicas, id)
+	delete(q.intended, id)
 	delete(q.closed, id)
 	q.rebuilds[id] = rebuilds{last: now, pause: min(max(2*q.rebuilds[id].pause, rebuildPause), rebuildPauseMax)}
 }

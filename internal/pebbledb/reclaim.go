@@ -42,6 +42,14 @@ type Reclaimer struct {
 
 	pause time.Duration
 	next  time.Time // no attempt before
+
+	checked version // in which little is dead
+}
+
+// version changes with each write and each flush. The zero version is unknown.
+type version struct {
+	sequence pebble.SeqNum
+	flushes  int64
 }
 
 // NewReclaimer returns the reclaimer of a database whose keys are from first to last.
@@ -98,28 +106,33 @@ func (r *Reclaimer) schedule(took time.Duration, dead, freed uint64, err error) 
 func (r *Reclaimer) reclaim(ctx context.Context) (dead, freed uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reclaimTimeout)
 	defer cancel()
-	r.rewriteBlobs()
-	before := r.db.Metrics()
-	if dead, err = r.dead(ctx, before); err != nil || dead == 0 {
+	before, now := r.measure()
+	if dead, err = r.dead(ctx, before, now); err != nil || dead == 0 {
 		return 0, 0, err
 	}
 	// It also flushes the memtables.
 	if err := r.db.Compact(ctx, r.first, r.last, false); err != nil {
 		return dead, 0, fmt.Errorf("compact: %w", err)
 	}
-	r.rewriteBlobs()
-	after := r.db.Metrics()
+	after, _ := r.measure()
 	return dead, reachable(before) - min(reachable(before), reachable(after)), nil
 }
 
-// rewriteBlobs has Pebble look for a compaction, also of blob files, which are rewritten from a minimum age on. Without
-// writes, nothing else does so later.
-func (r *Reclaimer) rewriteBlobs() {
-	_ = r.db.NewSnapshot().Close() // never fails
+// measure returns the metrics of the database and its version. It also has Pebble look for a compaction, also of blob
+// files, which are rewritten from a minimum age on: without writes, only closing a snapshot does so later.
+func (r *Reclaimer) measure() (m *pebble.Metrics, now version) {
+	s := r.db.NewSnapshot()
+	m = r.db.Metrics()
+	if m.Snapshots.Count == 1 {
+		now = version{m.Snapshots.EarliestSeqNum, m.Flush.Count}
+	}
+	_ = s.Close() // never fails
+	return m, now
 }
 
-// dead estimates how many bytes compacting all deletions would free, 0 if it does not pay off.
-func (r *Reclaimer) dead(ctx context.Context, m *pebble.Metrics) (uint64, error) {
+// dead estimates how many bytes compacting all deletions would free, 0 if it does not pay off. Rows are read only if
+// there were writes since the last time.
+func (r *Reclaimer) dead(ctx context.Context, m *pebble.Metrics, now version) (uint64, error) {
 	tables := tableBytes(m)
 	if tables > maxReclaimTables {
 		return 0, nil
@@ -132,6 +145,9 @@ func (r *Reclaimer) dead(ctx context.Context, m *pebble.Metrics) (uint64, error)
 	if !worthReclaiming(blobs.LiveSize, tables) || blobs.ValueSize == 0 {
 		return 0, nil
 	}
+	if now == r.checked && now != (version{}) {
+		return 0, nil
+	}
 	live, err := r.liveValues(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("measure live values: %w", err)
@@ -139,6 +155,7 @@ func (r *Reclaimer) dead(ctx context.Context, m *pebble.Metrics) (uint64, error)
 	hidden := blobs.ReferencedValueSize - min(live, blobs.ReferencedValueSize)
 	onDisk := uint64(float64(hidden) / float64(blobs.ValueSize) * float64(blobs.LiveSize)) // they are compressed
 	if !worthReclaiming(onDisk, reachable(m)) {
+		r.checked = now
 		return 0, nil
 	}
 	return onDisk, nil

@@ -93,6 +93,38 @@ func TestLiveValuesAreNotCompacted(t *testing.T) {
 	require.EqualValues(t, 1, m.MemTable.Count)
 }
 
+// Without writes since the last check, the rows are not read again.
+func TestUnchangedDatabasesAreNotRead(t *testing.T) {
+	db, r := reclaimable(t, vfs.NewMem())
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	readsRows := func() bool { // the context is checked when 1024 rows have been read
+		_, _, err := r.reclaim(ended)
+		return err != nil
+	}
+	check := func() {
+		require.True(t, readsRows())
+		dead, _, err := r.reclaim(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, dead)
+		require.False(t, readsRows())
+	}
+	check()
+	require.NoError(t, db.Delete(reclaimKey(0), nil))
+	check()
+	snapshot := db.NewSnapshot()
+	require.True(t, readsRows(), "what was written last is unknown")
+	require.NoError(t, db.Delete(reclaimKey(1), nil))
+	require.NoError(t, snapshot.Close())
+	check()
+	require.NoError(t, db.Flush())
+	check()
+	require.NoError(t, db.DeleteRange(reclaimKey(0), reclaimKey(reclaimRows), nil))
+	dead, _, err := r.reclaim(t.Context())
+	require.NoError(t, err)
+	require.NotZero(t, dead)
+}
+
 // An open iterator or snapshot retains what was deleted since: attempts to free it become rare, and succeed after it
 // was closed.
 func TestReclaimingRetainedSpaceBacksOff(t *testing.T) {

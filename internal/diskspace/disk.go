@@ -124,6 +124,19 @@ func (d *Monitor) Free() string { return sizeText(d.free.Load()) }
 // Space returns the free space and the size of the disk in bytes.
 func (d *Monitor) Space() (free, total uint64) { return d.free.Load(), d.total.Load() }
 
+// spareOfFull is the share of the free space of a full disk that Spare returns.
+const spareOfFull = 4
+
+// Spare returns how much may be written, at the last check, to free more than that: what is above the level Full, or a
+// part of what a full disk has left.
+func (d *Monitor) Spare() uint64 {
+	free, total := d.Space()
+	if full := watermarks[0].bytes(total); free > full {
+		return max(free-full, full/spareOfFull)
+	}
+	return free / spareOfFull
+}
+
 // Balance describes how much space is free, and how much is needed to leave a level.
 func (d *Monitor) Balance(level Level) string {
 	for _, w := range watermarks {

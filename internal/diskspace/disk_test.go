@@ -80,3 +80,14 @@ func TestTextOfTheFreeSpace(t *testing.T) {
 	d.level.Store(int32(Short))
 	require.False(t, MeansFull(d.Shortage()))
 }
+
+// What is written to free space must not fill the disk, but a full disk with much dead data must not stay full.
+func TestSpareSpace(t *testing.T) {
+	const mib, total = 1 << 20, 100 << 30
+	for free, want := range map[uint64]uint64{0: 0, 100 * mib: 25 * mib, 192 * mib: 48 * mib, 193 * mib: 48 * mib, 292 * mib: 100 * mib} {
+		d := New("", func(bool) {}, slog.New(slog.DiscardHandler))
+		d.stat = func(string) (uint64, uint64, error) { return free, total, nil }
+		d.Check()
+		require.Equal(t, want, d.Spare(), "%d MiB free", free/mib)
+	}
+}

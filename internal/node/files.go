@@ -132,8 +132,11 @@ func (f *files) saveIdentity(change func(*datadir.Identity)) error {
 
 // reclaimSpace frees the space of deleted rows of the databases until ctx ends.
 func (f *files) reclaimSpace(ctx context.Context, log *slog.Logger) error {
-	full := func() bool { return f.disk.Check() >= diskspace.Full }
-	return pebbledb.RunReclaimers(ctx, full, log, f.tables.Reclaimer(), f.logs.Reclaimer())
+	room := func() uint64 {
+		f.disk.Check()
+		return f.disk.Spare()
+	}
+	return pebbledb.RunReclaimers(ctx, room, log, f.tables.Reclaimer(), f.logs.Reclaimer())
 }
 
 // close closes the files that are open. With inUse, a replica that did not stop may still

@@ -57,10 +57,10 @@ func NewReclaimer(name string, db *pebble.DB, first, last []byte) *Reclaimer {
 	return &Reclaimer{name: name, db: db, first: first, last: last, pause: reclaimPause}
 }
 
-// RunReclaimers reclaims space until ctx ends, in one database at a time, and not while full reports a full disk: the
-// files of a compaction are written before those that it replaces are deleted. The databases must not be closed before
-// it returns.
-func RunReclaimers(ctx context.Context, full func() bool, log *slog.Logger, reclaimers ...*Reclaimer) error {
+// RunReclaimers reclaims space until ctx ends, in one database at a time, if no more is written for it than room returns:
+// the files of a compaction are written before those that it replaces are deleted. The databases must not be closed
+// before it returns.
+func RunReclaimers(ctx context.Context, room func() uint64, log *slog.Logger, reclaimers ...*Reclaimer) error {
 	tick := time.NewTicker(reclaimPause)
 	defer tick.Stop()
 	for {
@@ -70,11 +70,12 @@ func RunReclaimers(ctx context.Context, full func() bool, log *slog.Logger, recl
 		case <-tick.C:
 		}
 		for _, r := range reclaimers {
-			if full() || time.Now().Before(r.next) {
+			space := room()
+			if space == 0 || time.Now().Before(r.next) {
 				continue
 			}
 			start := time.Now()
-			dead, freed, err := r.reclaim(ctx)
+			dead, freed, err := r.reclaim(ctx, space)
 			r.schedule(time.Since(start), dead, freed, err)
 			switch {
 			case ctx.Err() != nil:
@@ -102,11 +103,15 @@ func (r *Reclaimer) schedule(took time.Duration, dead, freed uint64, err error) 
 	r.next = time.Now().Add(max(r.pause, rest))
 }
 
-// reclaim compacts the database if that is expected to free enough. dead is what is expected, 0 if it does not pay off.
-func (r *Reclaimer) reclaim(ctx context.Context) (dead, freed uint64, err error) {
+// reclaim compacts the database if that is expected to free enough, and writes at most room. dead is what is expected, 0
+// if it does not pay off.
+func (r *Reclaimer) reclaim(ctx context.Context, room uint64) (dead, freed uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reclaimTimeout)
 	defer cancel()
 	before, now := r.measure()
+	if tableBytes(before)+before.MemTable.Size > room {
+		return 0, 0, nil
+	}
 	if dead, err = r.dead(ctx, before, now); err != nil || dead == 0 {
 		return 0, 0, err
 	}

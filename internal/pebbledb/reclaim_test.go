@@ -18,6 +18,7 @@ import (
 const (
 	reclaimRows  = 1600
 	reclaimValue = 64 << 10 // bytes, about 100 MiB together
+	ample        = 1 << 40  // room on the disk
 )
 
 // reclaimable returns a database with values in blob files, none of which is deleted, and its reclaimer.
@@ -61,7 +62,7 @@ func TestSpaceOfDeletedValuesIsReclaimedWithoutWrites(t *testing.T) {
 			db, r := reclaimable(t, vfs.NewMem())
 			require.NoError(t, remove(db))
 			require.Greater(t, blobBytes(db), uint64(reclaimRows*reclaimValue))
-			dead, freed, err := r.reclaim(t.Context())
+			dead, freed, err := r.reclaim(t.Context(), ample)
 			require.NoError(t, err)
 			require.InEpsilon(t, (reclaimRows-10)*reclaimValue, dead, 0.05)
 			require.InEpsilon(t, dead, freed, 0.05)
@@ -73,7 +74,7 @@ func TestSpaceOfDeletedValuesIsReclaimedWithoutWrites(t *testing.T) {
 				require.NoError(t, closer.Close())
 			}
 			compactions := db.Metrics().Compact.Count
-			dead, _, err = r.reclaim(t.Context())
+			dead, _, err = r.reclaim(t.Context(), ample)
 			require.NoError(t, err)
 			require.Zero(t, dead)
 			require.Equal(t, compactions, db.Metrics().Compact.Count)
@@ -85,7 +86,7 @@ func TestSpaceOfDeletedValuesIsReclaimedWithoutWrites(t *testing.T) {
 func TestLiveValuesAreNotCompacted(t *testing.T) {
 	db, r := reclaimable(t, vfs.NewMem())
 	require.NoError(t, db.DeleteRange(reclaimKey(0), reclaimKey(reclaimRows/2), nil))
-	dead, _, err := r.reclaim(t.Context())
+	dead, _, err := r.reclaim(t.Context(), ample)
 	require.NoError(t, err)
 	require.Zero(t, dead, "50 MiB are less than the minimum")
 	m := db.Metrics()
@@ -99,12 +100,12 @@ func TestUnchangedDatabasesAreNotRead(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	readsRows := func() bool { // the context is checked when 1024 rows have been read
-		_, _, err := r.reclaim(ended)
+		_, _, err := r.reclaim(ended, ample)
 		return err != nil
 	}
 	check := func() {
 		require.True(t, readsRows())
-		dead, _, err := r.reclaim(t.Context())
+		dead, _, err := r.reclaim(t.Context(), ample)
 		require.NoError(t, err)
 		require.Zero(t, dead)
 		require.False(t, readsRows())
@@ -120,7 +121,7 @@ func TestUnchangedDatabasesAreNotRead(t *testing.T) {
 	require.NoError(t, db.Flush())
 	check()
 	require.NoError(t, db.DeleteRange(reclaimKey(0), reclaimKey(reclaimRows), nil))
-	dead, _, err := r.reclaim(t.Context())
+	dead, _, err := r.reclaim(t.Context(), ample)
 	require.NoError(t, err)
 	require.NotZero(t, dead)
 }
@@ -133,7 +134,7 @@ func TestReclaimingRetainedSpaceBacksOff(t *testing.T) {
 	require.NoError(t, db.DeleteRange(reclaimKey(0), reclaimKey(reclaimRows), nil))
 	var waits []time.Duration
 	for range 8 {
-		dead, freed, err := r.reclaim(t.Context())
+		dead, freed, err := r.reclaim(t.Context(), ample)
 		require.NoError(t, err)
 		require.NotZero(t, dead)
 		require.Less(t, freed, uint64(1<<20))
@@ -144,7 +145,7 @@ func TestReclaimingRetainedSpaceBacksOff(t *testing.T) {
 	require.Equal(t, want, waits)
 	require.NoError(t, snapshot.Close())
 	require.Eventually(t, func() bool {
-		_, _, err := r.reclaim(t.Context())
+		_, _, err := r.reclaim(t.Context(), ample)
 		require.NoError(t, err)
 		return blobBytes(db) < minReclaimed
 	}, time.Minute, time.Millisecond, "closing a snapshot also makes Pebble compact some tables")
@@ -185,13 +186,13 @@ func TestFailedReclaimingIsRepeated(t *testing.T) {
 	disk.fail.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, _, err := r.reclaim(ctx)
+	_, _, err := r.reclaim(ctx, ample)
 	require.Error(t, err)
 	r.schedule(0, 0, 0, err)
 	require.Equal(t, 2*reclaimPause, r.pause)
 	disk.fail.Store(false)
 	require.Eventually(t, func() bool {
-		_, _, err := r.reclaim(t.Context())
+		_, _, err := r.reclaim(t.Context(), ample)
 		require.NoError(t, err)
 		return blobBytes(db) < minReclaimed
 	}, time.Minute, time.Millisecond, "by the next attempt, or by Pebble, which goes on with the compaction of the failed one")
@@ -210,16 +211,33 @@ func (s *switchedFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, err
 	return s.FS.Create(name, c)
 }
 
+// What a compaction writes must not fill the disk.
+func TestReclaimingFitsOnTheDisk(t *testing.T) {
+	db, r := reclaimable(t, vfs.NewMem())
+	require.NoError(t, db.DeleteRange(reclaimKey(10), reclaimKey(reclaimRows), nil))
+	m := db.Metrics()
+	needed := tableBytes(m) + m.MemTable.Size
+	require.Less(t, needed, uint64(64<<20))
+	dead, _, err := r.reclaim(t.Context(), needed-1)
+	require.NoError(t, err)
+	require.Zero(t, dead)
+	require.Zero(t, db.Metrics().Compact.Count)
+	dead, _, err = r.reclaim(t.Context(), needed)
+	require.NoError(t, err)
+	require.NotZero(t, dead)
+	require.Less(t, blobBytes(db), uint64(minReclaimed))
+}
+
 // Nothing is compacted while the disk is full.
 func TestReclaimersPauseOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		checks := 0
-		full := func() bool {
+		full := func() uint64 {
 			if checks++; checks == 3 {
 				cancel()
 			}
-			return true
+			return 0
 		}
 		// A nil database: any access fails.
 		require.NoError(t, RunReclaimers(ctx, full, slog.New(slog.DiscardHandler), NewReclaimer("db", nil, nil, nil)))

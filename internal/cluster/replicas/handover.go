@@ -34,14 +34,17 @@ func (m *Manager) room() error {
 
 // HandOver transfers the leadership of a partition to another replica.
 func (m *Manager) HandOver(ctx context.Context, p *partition.Partition) {
+	var tried transfers
 	for p.Leading() {
-		to, expected := m.successor(p)
+		to, expected := m.successor(p, &tried)
 		if !expected {
 			return
 		}
 		err := errNotCaughtUp
 		if to != "" {
-			err = p.TransferLeadership(ctx, to)
+			if err = p.TransferLeadership(ctx, to); err != nil {
+				tried.failed(to, time.Now())
+			}
 		}
 		switch {
 		case err == nil, errors.Is(err, raftgroup.ErrNotLeader), errors.Is(err, raftgroup.ErrNoPeer):
@@ -62,18 +65,23 @@ var errNotCaughtUp = errors.New("no other replica has caught up")
 // successor returns a transfer target for the leadership of this replica, "" if there is
 // none now; expected reports whether there may soon be one. Nodes that are about to stop are not
 // targets, since they would only transfer it again.
-func (m *Manager) successor(p *partition.Partition) (to raft.ServerID, expected bool) {
-	available := m.AvailableNodes()
-	for _, f := range p.Status().Followers {
+func (m *Manager) successor(p *partition.Partition, tried *transfers) (to raft.ServerID, expected bool) {
+	return tried.successor(p.Status().Followers, m.AvailableNodes())
+}
+
+// successor prefers replicas to which no transfer has failed, then those to which few have.
+func (t *transfers) successor(followers []raftgroup.Follower, available map[raft.ServerID]bool) (to raft.ServerID, expected bool) {
+	for _, f := range followers {
 		node, _ := metadata.ReplicaNode(f.ID)
 		if !isVoter(f.Server) || !available[node] {
 			continue
 		}
-		if expected = true; f.Live && f.CaughtUp {
-			return f.ID, true
+		expected = true
+		if f.Live && f.CaughtUp && (to == "" || t.failures[f.ID].pause < t.failures[to].pause) {
+			to = f.ID
 		}
 	}
-	return "", expected
+	return to, expected
 }
 
 // AvailableNodes returns the other nodes that are alive and not about to stop.

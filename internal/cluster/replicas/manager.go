@@ -222,7 +222,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	var g errgroup.Group
 	for p := range m.Router.Replicas() {
 		g.Go(func() error {
-			if _, expected := m.successor(p); !expected {
+			if _, expected := m.successor(p, new(transfers)); !expected {
 				return p.Stop(ctx)
 			}
 			return p.Close(ctx)

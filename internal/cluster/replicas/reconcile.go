@@ -32,23 +32,39 @@ const (
 	transferPauseMax = 10 * time.Minute
 )
 
-// transfers is when a leadership may be transferred to a preferred replica.
+// transfers is when a leadership may be transferred to another replica.
 type transfers struct {
-	due   time.Time     // of the next one; zero while this node does not lead
-	pause time.Duration // after it, if it fails
+	settled  time.Time // to the preferred one, from then on; zero while this node does not lead
+	failures map[raft.ServerID]transferFailure
+}
+
+// transferFailure is when the next transfer to a replica may be tried, and the pause after it, if it fails.
+type transferFailure struct {
+	due   time.Time
+	pause time.Duration
 }
 
 func (t *transfers) observe(leads bool, now time.Time) {
 	switch {
 	case !leads:
 		*t = transfers{}
-	case t.due.IsZero():
-		*t = transfers{now.Add(settleTime), transferPause}
+	case t.settled.IsZero():
+		t.settled = now.Add(settleTime)
 	}
 }
 
-func (t *transfers) failed(now time.Time) {
-	t.due, t.pause = now.Add(t.pause), min(2*t.pause, transferPauseMax)
+// failed records that a transfer has failed.
+func (t *transfers) failed(to raft.ServerID, now time.Time) {
+	if t.failures == nil {
+		t.failures = map[raft.ServerID]transferFailure{}
+	}
+	pause := max(t.failures[to].pause, transferPause)
+	t.failures[to] = transferFailure{now.Add(pause), min(2*pause, transferPauseMax)}
+}
+
+// ready reports whether a transfer may be tried again.
+func (t *transfers) ready(to raft.ServerID, now time.Time) bool {
+	return !now.Before(t.failures[to].due)
 }
 
 // Run reconciles the replicas of this node with the partition table until ctx ends.
@@ -121,8 +137,8 @@ func (m *Manager) reconcileOnce(ctx context.Context, id uint32, layout *metadata
 func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *metadata.Layout, next *transfers) error {
 	space := m.Disk.Level()
 	if space >= diskspace.Short {
-		if to, _ := m.successor(p); to != "" {
-			return transfer(ctx, p, to)
+		if to, _ := m.successor(p, next); to != "" && next.ready(to, time.Now()) {
+			return transfer(ctx, p, to, next)
 		}
 	}
 	place := layout.Partitions[p.ID()]
@@ -148,14 +164,11 @@ func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *meta
 		}
 		return err
 	}
-	if space >= diskspace.Short || time.Now().Before(next.due) {
+	preferred, now := desired[0].ID, time.Now()
+	if space >= diskspace.Short || now.Before(next.settled) || !next.ready(preferred, now) {
 		return nil
 	}
-	err := m.preferLeader(ctx, p, desired[0].ID)
-	if err != nil {
-		next.failed(time.Now())
-	}
-	return err
+	return m.preferLeader(ctx, p, preferred, next)
 }
 
 // desired returns the members in the table, with the IDs of their current replicas.
@@ -206,7 +219,7 @@ func rebuilt(before, now []raft.Server) bool {
 }
 
 // preferLeader transfers leadership to a replica that has been healthy for some time.
-func (m *Manager) preferLeader(ctx context.Context, p *partition.Partition, to raft.ServerID) error {
+func (m *Manager) preferLeader(ctx context.Context, p *partition.Partition, to raft.ServerID, next *transfers) error {
 	node, _ := metadata.ReplicaNode(to)
 	if node == m.Node.ID || m.Draining() {
 		return nil
@@ -218,17 +231,20 @@ func (m *Manager) preferLeader(ctx context.Context, p *partition.Partition, to r
 	}
 	for _, f := range p.Status().Followers {
 		if f.ID == to && f.CaughtUp && time.Since(f.Contact) < maxContactAge && isVoter(f.Server) {
-			return transfer(ctx, p, to)
+			return transfer(ctx, p, to, next)
 		}
 	}
 	return nil
 }
 
 // transfer transfers leadership to a replica.
-func transfer(ctx context.Context, p *partition.Partition, to raft.ServerID) error {
+func transfer(ctx context.Context, p *partition.Partition, to raft.ServerID, next *transfers) error {
 	err := p.TransferLeadership(ctx, to)
 	if errors.Is(err, raftgroup.ErrNotLeader) || ctx.Err() != nil {
 		return nil //nolint:nilerr // leadership has changed
+	}
+	if err != nil {
+		next.failed(to, time.Now())
 	}
 	return err
 }

@@ -5,10 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/diskspace"
 	"platform/internal/feature"
+	"platform/internal/raftgroup"
 	"platform/metadata"
 	nodepb "platform/proto/node"
 )
@@ -53,22 +55,47 @@ func TestALeaderThatWaitsForAReplicaNoticesAFullDisk(t *testing.T) {
 }
 
 // A transfer that fails has blocked the partition, so further attempts are increasingly rare, until this node has lost the
-// leadership.
+// leadership. Other replicas may be tried immediately.
 func TestFailedTransfersAreIncreasinglyRare(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var next transfers
 	next.observe(true, now)
-	require.Equal(t, now.Add(settleTime), next.due)
+	require.Equal(t, now.Add(settleTime), next.settled)
+	require.True(t, next.ready("a", now))
 	for _, pause := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second} {
-		next.failed(now)
+		next.failed("a", now)
 		next.observe(true, now)
-		require.Equal(t, now.Add(pause), next.due)
+		require.False(t, next.ready("a", now.Add(pause-1)))
+		require.True(t, next.ready("a", now.Add(pause)))
+		require.True(t, next.ready("b", now))
 	}
 	for range 100 {
-		next.failed(now)
+		next.failed("a", now)
 	}
-	require.Equal(t, now.Add(transferPauseMax), next.due)
+	require.False(t, next.ready("a", now.Add(transferPauseMax-1)))
+	require.True(t, next.ready("a", now.Add(transferPauseMax)))
 	next.observe(false, now)
 	next.observe(true, now)
-	require.Equal(t, transfers{now.Add(settleTime), transferPause}, next)
+	require.Equal(t, transfers{settled: now.Add(settleTime)}, next)
+}
+
+// A leader that has to give up its leadership tries another replica after a failure.
+func TestTheSuccessorIsTheReplicaWithTheFewestFailures(t *testing.T) {
+	follower := func(id raft.ServerID, live bool) raftgroup.Follower {
+		return raftgroup.Follower{Server: raft.Server{ID: id, Suffrage: raft.Voter}, Live: live, CaughtUp: live}
+	}
+	followers := []raftgroup.Follower{follower("a/x", false), follower("b/x", true), follower("c/x#1", true), follower("d/x", true)}
+	available := map[raft.ServerID]bool{"a/x": true, "b/x": true, "c/x": true}
+	var tried transfers
+	for _, want := range []raft.ServerID{"b/x", "c/x#1", "b/x", "c/x#1"} {
+		to, expected := tried.successor(followers, available)
+		require.Equal(t, want, to)
+		require.True(t, expected)
+		tried.failed(to, time.Unix(1000, 0))
+	}
+	to, expected := tried.successor(followers[:1], available)
+	require.Empty(t, to)
+	require.True(t, expected)
+	_, expected = tried.successor(followers[3:], available)
+	require.False(t, expected)
 }

@@ -199,6 +199,8 @@ func TestDamageThatACompactionFinds(t *testing.T) {
 	p.Quarantine(file)
 	require.Eventually(t, func() bool { return m.Quarantine(0) != "" }, time.Minute, time.Millisecond)
 	require.Contains(t, m.Quarantine(0), "state/000007.sst is damaged")
+	require.Contains(t, m.Quarantine(0), "no other node has a replica")
+	require.Contains(t, m.Quarantine(0), "repair accept-loss")
 	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
 }
 

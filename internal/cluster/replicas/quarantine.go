@@ -118,8 +118,12 @@ func (m *Manager) quarantined(id uint32, err error) bool {
 		return false
 	}
 	reason := quarantineReason(err)
-	if len(m.Store.Nodes()) < 2 {
+	layout, _ := m.Store.Layout()
+	switch {
+	case len(layout.Nodes) < 2:
 		reason += fmt.Sprintf(aloneRemedy, partition.GroupID(id), m.DataDir)
+	case m.holds(layout.Partitions[id]) && len(layout.Partitions[id].Replicas) < 2:
+		reason += fmt.Sprintf(onlyReplicaRemedy, partition.GroupID(id), m.DataDir)
 	}
 	if m.quarantine.add(id, reason) {
 		m.Log.Error("partition replica quarantined", "partition_id", id, "err", err)
@@ -130,6 +134,11 @@ func (m *Manager) quarantined(id uint32, err error) bool {
 // aloneRemedy is the hint if there is no other node to rebuild a replica from.
 const aloneRemedy = "; there is no other node to copy the partition from: stop the server and restore the whole data directory from a backup, " +
 	"restore the newest copy of the lost data, or continue without it: \"platform-server repair accept-loss --group %d --data-dir %s\" reports the loss and prompts"
+
+// onlyReplicaRemedy is the hint if other nodes have no replica of the partition. An older copy of the data directory would
+// make the other replicas of this node forget what they have promised.
+const onlyReplicaRemedy = "; no other node has a replica of the partition: stop the server and continue without the lost data: " +
+	"\"platform-server repair accept-loss --group %d --data-dir %s\" reports the loss and prompts"
 
 // quarantineReason is the text of err without redundant prefixes.
 func quarantineReason(err error) string {

@@ -140,6 +140,9 @@ func TestSpansOfATableWithADamagedIndexAreRemoved(t *testing.T) {
 	for name, which := range map[string]func(*sstable.Layout) block.Handle{
 		"ranges of deleted rows": func(l *sstable.Layout) block.Handle { return l.RangeDel },
 		"index":                  func(l *sstable.Layout) block.Handle { return l.Index[0] },
+		"properties":             func(l *sstable.Layout) block.Handle { return l.Properties },
+		"list of other blocks":   func(l *sstable.Layout) block.Handle { return l.MetaIndex },
+		"footer":                 func(l *sstable.Layout) block.Handle { return l.Footer },
 	} {
 		t.Run(name, func(t *testing.T) {
 			failed := make(chan error, 10)

@@ -55,8 +55,8 @@ func (r *Remover) Remove(ctx context.Context, span pebble.KeyRange) error {
 	return r.db.Excise(ctx, all)
 }
 
-// Affected returns those of the ids whose spans have rows in blocks of a table file that cannot be read. Removed spans
-// have none. It does not know those of a blob file: its values are found to be damaged when they are read.
+// Affected returns those of the ids whose spans have rows in blocks of a table file that cannot be read, or in a table that
+// cannot be opened. Removed spans have none. It does not know those of a blob file: its values are found to be damaged when they are read.
 func (r *Remover) Affected(file DamagedFile, ids []uint32, span func(id uint32) pebble.KeyRange) (affected []uint32, err error) {
 	var tables []*pebble.SSTableInfo
 	err = r.eachTable(func(t *pebble.SSTableInfo, path string) error {
@@ -69,20 +69,23 @@ func (r *Remover) Affected(file DamagedFile, ids []uint32, span func(id uint32) 
 		return nil, err
 	}
 	table, err := r.damage.open(file.Path)
-	if err != nil {
+	if err != nil && !pebble.IsCorruptionError(err) {
 		return nil, err
 	}
 	spans := make([]pebble.KeyRange, len(ids))
 	for i, id := range ids {
 		spans[i] = span(id)
 	}
-	deleted := checkDeleted(table) == nil
+	whole := table == nil || checkDeleted(table) != nil // is unreadable
 	for i, id := range ids {
 		if slices.ContainsFunc(tables, func(t *pebble.SSTableInfo) bool {
-			return overlap(t, spans[i]) && (!deleted && removable(t, spans) || !readable(table, t, spans[i]))
+			return overlap(t, spans[i]) && (whole && removable(t, spans) || table != nil && !readable(table, t, spans[i]))
 		}) {
 			affected = append(affected, id)
 		}
+	}
+	if table == nil {
+		return affected, nil
 	}
 	return affected, table.Close()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/ids"
+	"platform/internal/limits"
 )
 
 // fakeOperator records the requests and returns the configured results.
@@ -283,6 +284,8 @@ func TestRefusedUpdatesOfState(t *testing.T) {
 		{"Counter", `{"object_key":"k","new_state":{"a":[256]}}`, 422},
 		{"Counter", `{"object_key":"k","new_state":{"a":[1,null]}}`, 422},
 		{"Counter", `{"object_key":"k","new_state":{"a":null}}`, 422},
+		{"Counter", `{"object_key":"k","new_state":{"` + strings.Repeat("k", limits.Key+1) + `":"x"}}`, 422},
+		{"Counter", `{"object_key":"` + strings.Repeat("k", limits.Key+1) + `","new_state":{"k":"x"}}`, 422},
 		{"Counter", `{"object_key":"k","new_state":{},"scope":"s"}`, 400},
 		{"Greeter", `{"object_key":"k","new_state":{}}`, 400},
 		{"Nobody", `{"object_key":"k","new_state":{"a":"b"}}`, 404},

@@ -18,6 +18,7 @@ import (
 	"platform/internal/budget"
 	"platform/internal/errcode"
 	"platform/internal/ids"
+	"platform/internal/limits"
 	"platform/metadata"
 )
 
@@ -109,6 +110,8 @@ func (s *Server) updateState(c echo.Context) error {
 		return rest.Unprocessable("the field 'object_key' is missing")
 	case body.NewState == nil:
 		return rest.Unprocessable("the field 'new_state' is missing; {} removes all state")
+	case len(*body.ObjectKey) > limits.Key && len(body.NewState) > 0:
+		return rest.Unprocessable("the field 'object_key' is invalid: it has %d bytes, at most %d", len(*body.ObjectKey), limits.Key)
 	}
 	wait, err := rest.QueryBool(c, "wait")
 	if err != nil {
@@ -124,6 +127,9 @@ func (s *Server) updateState(c echo.Context) error {
 	update := StateUpdate{Object: object, Version: body.Version}
 	size := int64(0)
 	for _, key := range slices.Sorted(maps.Keys(body.NewState)) {
+		if len(key) > limits.Key {
+			return rest.Unprocessable("the field 'new_state' is invalid: the key %.100q has %d bytes, at most %d", key, len(key), limits.Key)
+		}
 		value, err := readValue(key, body.NewState[key])
 		if err != nil {
 			return err

@@ -132,12 +132,12 @@ func TestKeysOfStateAreBounded(t *testing.T) {
 		_, _, err = new(Invoker).step(inv, 0, &protocol.Message{Type: journal.SetState, Payload: payload}, new(completions))
 		return err
 	}
-	require.NoError(t, set(limits.Names, 1))
+	require.NoError(t, set(limits.Key, 1))
 	require.NoError(t, set(1, 2*limits.Names))
-	err := set(limits.Names+1, 1)
+	err := set(limits.Key+1, 1)
 	code, _ := errcode.Of(err)
 	require.Equal(t, errcode.RT0003, code, err)
-	require.ErrorContains(t, err, "the key has 3145729 bytes, at most 3145728")
+	require.ErrorContains(t, err, "the key has 65537 bytes, at most 65536")
 }
 
 // Keys of promises and names of signals become keys of rows.
@@ -150,7 +150,7 @@ func TestNamesOfPromisesAndSignalsAreBounded(t *testing.T) {
 		_, _, err = new(Invoker).step(inv, 0, &protocol.Message{Type: kind, Payload: payload}, new(completions))
 		return err
 	}
-	for _, size := range []int{limits.Names, limits.Names + 1} {
+	for _, size := range []int{limits.Key, limits.Key + 1} {
 		name := strings.Repeat("n", size)
 		value := &service.CompletePromiseCommandMessage_CompletionValue{CompletionValue: &service.Value{}}
 		for _, err := range []error{
@@ -161,13 +161,13 @@ func TestNamesOfPromisesAndSignalsAreBounded(t *testing.T) {
 				TargetInvocationId: ids.NewInvocation(1, [16]byte{1}).String(), SignalId: &service.SendSignalCommandMessage_Name{Name: name}, Result: void,
 			}),
 		} {
-			if size == limits.Names {
+			if size == limits.Key {
 				require.NoError(t, err)
 				continue
 			}
 			code, _ := errcode.Of(err)
 			require.Equal(t, errcode.RT0003, code, err)
-			require.ErrorContains(t, err, "has 3145729 bytes, at most 3145728")
+			require.ErrorContains(t, err, "has 65537 bytes, at most 65536")
 		}
 	}
 }
@@ -175,9 +175,18 @@ func TestNamesOfPromisesAndSignalsAreBounded(t *testing.T) {
 func TestNamesOfACallAreBounded(t *testing.T) {
 	iv := New(policy(1, metadata.Pause), &bench{schemas: testSchemas("http://nowhere/")}, nil)
 	defer iv.Close()
-	_, err := iv.callee(ids.Invocation{}, 0, &journal.Request{Service: counter("").Service, Handler: counter("").Handler, Key: strings.Repeat("k", limits.Names)})
-	code, _ := errcode.Of(err)
-	require.Equal(t, errcode.RT0003, code, err)
+	call := func(key, idempotencyKey int) error {
+		text := strings.Repeat("k", idempotencyKey)
+		_, err := iv.callee(ids.Invocation{}, 0, &journal.Request{
+			Service: counter("").Service, Handler: counter("").Handler, Key: strings.Repeat("k", key), IdempotencyKey: &text,
+		})
+		return err
+	}
+	require.NoError(t, call(limits.Key, limits.Names-limits.Key-100))
+	for _, err := range []error{call(limits.Key+1, 1), call(limits.Key, limits.Names-limits.Key)} {
+		code, _ := errcode.Of(err)
+		require.Equal(t, errcode.RT0003, code, err)
+	}
 }
 
 // refusesReads is a partition that cannot store reads of all keys of a state.

@@ -83,11 +83,11 @@ func allowed(of target.Type, t journal.Type) error {
 	return nil
 }
 
-// checkStateKey refuses a key of state that is as large as a message may be: values have that bound
-// alone, but every list of the keys of an object contains its keys.
+// checkStateKey refuses a key of state that is too long: values may be as large as a message, but keys
+// are part of the keys of tables and of every list of the keys of an object.
 func checkStateKey(key []byte) error {
-	if len(key) > limits.Names {
-		return errcode.New(errcode.RT0003, "state of the key %.100q: the key has %d bytes, at most %d", key, len(key), limits.Names)
+	if len(key) > limits.Key {
+		return errcode.New(errcode.RT0003, "state of the key %.100q: the key has %d bytes, at most %d", key, len(key), limits.Key)
 	}
 	return nil
 }
@@ -95,8 +95,8 @@ func checkStateKey(key []byte) error {
 // checkPromise refuses a key of a promise that is too long, as checkStateKey does.
 func checkPromise(t journal.Type, payload []byte) error {
 	c, err := journal.ParsePromise(t, payload)
-	if err == nil && len(c.Key) > limits.Names {
-		return errcode.New(errcode.RT0003, "promise %.100q: its key has %d bytes, at most %d", c.Key, len(c.Key), limits.Names)
+	if err == nil && len(c.Key) > limits.Key {
+		return errcode.New(errcode.RT0003, "promise %.100q: its key has %d bytes, at most %d", c.Key, len(c.Key), limits.Key)
 	}
 	return err
 }
@@ -107,8 +107,8 @@ func checkSignal(payload []byte) error {
 	switch {
 	case err != nil:
 		return errcode.New(errcode.RT0017, "%w", err)
-	case len(c.ID.Name) > limits.Names:
-		return errcode.New(errcode.RT0003, "signal %.100q: its name has %d bytes, at most %d", c.ID.Name, len(c.ID.Name), limits.Names)
+	case len(c.ID.Name) > limits.Key:
+		return errcode.New(errcode.RT0003, "signal %.100q: its name has %d bytes, at most %d", c.ID.Name, len(c.ID.Name), limits.Key)
 	}
 	return nil
 }
@@ -121,6 +121,9 @@ func (iv *Invoker) callee(caller ids.Invocation, number uint32, r *journal.Reque
 	}
 	if err := iv.checkScope(r); err != nil {
 		return nil, errcode.New(errcode.RT0024, "call of %s/%s: %w", r.Service, r.Handler, err)
+	}
+	if len(r.Key) > limits.Key {
+		return nil, errcode.New(errcode.RT0003, "call of %.100s/%.100s: its key has %d bytes, at most %d", r.Service, r.Handler, len(r.Key), limits.Key)
 	}
 	if n := namesSize(r); n > limits.Names {
 		return nil, errcode.New(errcode.RT0003, "call of %.100s/%.100s: its key, scope and idempotency key have %d bytes, at most %d", r.Service, r.Handler, n, limits.Names)

@@ -56,9 +56,6 @@ func (c *converter) current() (routing, *unusable) {
 	}, nil
 }
 
-// maxKey bounds the key of an object or workflow that comes from a record.
-const maxKey = limits.Names / 4
-
 // runLength is the number of consecutive offsets of a service without keys that go to the same
 // partition: few large commands instead of many small ones.
 const runLength = 32
@@ -126,8 +123,8 @@ func (c *converter) key(inv *machine.Invoke, rec *kgo.Record) *unusable {
 	switch {
 	case len(rec.Key) == 0:
 		return bad(subscription.KeyMissing, "the record has no key, which would be the key of %s", inv.Target.Service)
-	case len(rec.Key) > maxKey:
-		return bad(subscription.KeyTooLarge, "the key has %d bytes, the limit is %d", len(rec.Key), maxKey)
+	case len(rec.Key) > limits.Key:
+		return bad(subscription.KeyTooLarge, "the key has %d bytes, the limit is %d", len(rec.Key), limits.Key)
 	case !utf8.Valid(rec.Key):
 		return bad(subscription.KeyNotUTF8, "the key is not UTF-8, as the keys of %s are", inv.Target.Service)
 	}

@@ -106,7 +106,7 @@ func TestRecordsThatAreTooLarge(t *testing.T) {
 	w.largeTopic("keys")
 	value := strings.Repeat("x", 1<<20+1)
 	w.produceLarge(record("values", 0, "a", value[:1<<20]), record("values", 0, "a", value), record("values", 0, "a", "last"))
-	w.produceLarge(record("keys", 0, strings.Repeat("k", maxKey), "1"), record("keys", 0, strings.Repeat("k", maxKey+1), "2"), record("keys", 0, "k", "last"))
+	w.produceLarge(record("keys", 0, strings.Repeat("k", limits.Key), "1"), record("keys", 0, strings.Repeat("k", limits.Key+1), "2"), record("keys", 0, "k", "last"))
 	w.subscribe("sub_1", "Orders/add", []string{"values"})
 	w.subscribe("sub_2", "Orders/add", []string{"keys"})
 	h := w.start().leadAll()

@@ -49,7 +49,7 @@ var runtimeEntries = []Entry{
 	{
 		Code: RT0003, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Message too large",
-		Meaning: "The service sent a message larger than worker.invoker.message-size-limit, a call whose key and other names are larger than 3 MiB, or state with a key of more than 3 MiB.",
+		Meaning: "The service sent a message larger than worker.invoker.message-size-limit, a call whose idempotency key and other names are larger than 3 MiB, or a key of an object, of state or of a promise, or a name of a signal, of more than 64 KiB.",
 		Remedy:  "Raise the limit, or keep large payloads elsewhere and pass references to them.",
 	},
 	{

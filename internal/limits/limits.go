@@ -23,6 +23,12 @@ const (
 	// records, in addition to a message of any size.
 	Names = 3 * mib
 
+	// Key bounds the key of an object, of state or of a promise, and the name of a signal. They are
+	// part of keys of the tables, and Pebble has the first and last key of each file in memory and
+	// writes both to its manifest whenever it compacts the file. Names in requests are shorter, as
+	// the request line and headers are.
+	Key = 64 << 10
+
 	// Command is the largest log command that is proposed. It exceeds Message by the
 	// names, headers and trace context of an invocation.
 	Command = Message + 4*mib

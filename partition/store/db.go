@@ -146,6 +146,7 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock, written *p
 		MemTableSize:                o.MemTableBytes,
 		MemTableStopWritesThreshold: memTables,
 		FormatMajorVersion:          pebble.FormatValueSeparation, // raised manually, after checking compatibility
+		MaxManifestFileSize:         pebbledb.ManifestBytes,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		L0CompactionThreshold:       8,  // inserts are random in the key space, so a compaction
 		L0StopWritesThreshold:       64, // rewrites most of what it overlaps: do fewer, larger ones

@@ -102,6 +102,7 @@ func Open(dir string, opts Options) (*DB, error) {
 		// are compacted: waiting for compactions would only delay the groups that share the log.
 		L0StopWritesThreshold: 1000,
 		FormatMajorVersion:    pebble.FormatNewest,
+		MaxManifestFileSize:   pebbledb.ManifestBytes,
 		Logger:                pebbledb.Logger{Log: logger.With("component", "log_database")},
 	}
 	written := new(pebbledb.WriteProgress)

@@ -56,7 +56,7 @@ func TestTokensHoldOnAllNodes(t *testing.T) {
 			text, err := os.ReadFile(path)
 			admins[i] = strings.TrimSpace(string(text))
 			return err == nil && admins[i] != ""
-		}, time.Minute, 10*time.Millisecond)
+		}, waitTimeout, 10*time.Millisecond)
 		info, err := os.Stat(path)
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
@@ -65,7 +65,7 @@ func TestTokensHoldOnAllNodes(t *testing.T) {
 			health, _ := c.as("", i, true, "GET", "/health", "")
 			ingress, _ := c.as("", i, false, "GET", "/restate/health", "")
 			return code == http.StatusOK && health == http.StatusOK && ingress == http.StatusOK
-		}, time.Minute, 20*time.Millisecond)
+		}, waitTimeout, 20*time.Millisecond)
 		for _, token := range []string{"", admins[(i+1)%3], access.NewSecret().Text} {
 			code, body := c.as(token, i, true, "GET", "/services", "")
 			require.Equal(t, http.StatusUnauthorized, code, body)
@@ -79,12 +79,12 @@ func TestTokensHoldOnAllNodes(t *testing.T) {
 	require.Eventually(t, func() bool { // once the cluster has feature level 4
 		code, body := c.as(admins[0], 0, true, "POST", "/tokens", `{"name":"ci","roles":["viewer","invoker"]}`)
 		return code == http.StatusCreated && json.Unmarshal([]byte(body), &created) == nil
-	}, time.Minute, 50*time.Millisecond)
+	}, waitTimeout, 50*time.Millisecond)
 	for i := range c.nodes {
 		require.Eventually(t, func() bool {
 			code, _ := c.as(created.Token, i, true, "GET", "/services", "")
 			return code == http.StatusOK
-		}, 30*time.Second, 10*time.Millisecond, "n%d", i+1)
+		}, waitTimeout, 10*time.Millisecond, "n%d", i+1)
 		code, body := c.as(created.Token, i, true, "DELETE", "/tokens/ci", "")
 		require.Equal(t, http.StatusForbidden, code, body)
 		code, _ = c.as(created.Token, i, false, "POST", "/Greeter/greet", "{}")

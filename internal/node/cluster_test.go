@@ -22,6 +22,9 @@ import (
 	"platform/test/harness/ports"
 )
 
+// waitTimeout limits each wait, on a machine that is busy with other tests as well.
+const waitTimeout = 2 * time.Minute
+
 // testCluster is a cluster of nodes in this process, on ports of the loopback interface.
 type testCluster struct {
 	t     testing.TB
@@ -98,7 +101,7 @@ func (c *testCluster) stop(i int) {
 	select {
 	case err := <-m.done:
 		require.NoError(c.t, err)
-	case <-time.After(30 * time.Second):
+	case <-time.After(waitTimeout):
 		require.FailNow(c.t, "node does not stop", "n%d", i+1)
 	}
 }
@@ -138,7 +141,7 @@ func (c *testCluster) healthy(members int, nodes ...int) {
 			}
 		}
 		return true
-	}, 30*time.Second, 20*time.Millisecond, "the nodes are no cluster")
+	}, waitTimeout, 20*time.Millisecond, "the nodes are no cluster")
 }
 
 // counter serves an object, registered through node i.
@@ -256,5 +259,5 @@ func (c *testCluster) replicated(nodes ...int) {
 			}
 		}
 		return true
-	}, 60*time.Second, 50*time.Millisecond, "the partitions are not everywhere")
+	}, waitTimeout, 50*time.Millisecond, "the partitions are not everywhere")
 }

@@ -77,7 +77,7 @@ func (c *testCluster) dataOf(i int) string {
 func (c *testCluster) tryStart(i int) error {
 	c.t.Helper()
 	c.start(i)
-	deadline := time.After(60 * time.Second)
+	deadline := time.After(waitTimeout)
 	for {
 		select {
 		case err := <-c.nodes[i].done:
@@ -246,10 +246,10 @@ func TestCallersOfAPartitionThatIsQuarantinedEverywhere(t *testing.T) {
 		require.NoError(t, os.RemoveAll(filepath.Join(c.dataOf(i), "log")))
 		c.start(i)
 	}
-	require.Eventually(t, func() bool {
+	require.Eventually(t, func() bool { // the nodes open their replicas one after the other
 		_, health := c.do(1, true, "GET", "/cluster-health", "")
-		return strings.Count(health, `"quarantine":`) >= 3
-	}, 60*time.Second, 20*time.Millisecond)
+		return strings.Count(health, `"quarantine":`) >= 3*4
+	}, waitTimeout, 20*time.Millisecond)
 	c.saysQuarantined(1, 3)
 	_, health := c.do(1, true, "GET", "/cluster-health", "")
 	require.Regexp(t, `partition \d+: the replica on node .* is quarantined`, health)

@@ -106,7 +106,7 @@ func TestDeniedAddressesAreNotDialled(t *testing.T) {
 					code, body := c.do(0, true, "POST", "/kafka-clusters", fmt.Sprintf(`{"name":%q,"properties":{"bootstrap.servers":"%s:%d"%s}}`, name, host, broker.port, properties))
 					state = body
 					return code == http.StatusCreated
-				}, 30*time.Second, 50*time.Millisecond, &state)
+				}, waitTimeout, 50*time.Millisecond, &state)
 				code, body := c.do(0, true, "POST", "/subscriptions", fmt.Sprintf(`{"source":"kafka://%s/topic","sink":"service://Counter/add"}`, name))
 				require.Equal(t, http.StatusCreated, code, body)
 			}
@@ -118,7 +118,7 @@ func TestDeniedAddressesAreNotDialled(t *testing.T) {
 			dialled := map[string]*target{"broker": broker, "identity provider": provider, "role": functions}
 			if !denied {
 				for name, target := range dialled {
-					require.Eventually(t, func() bool { return target.connects.Load() > 0 }, time.Minute, 10*time.Millisecond, name)
+					require.Eventually(t, func() bool { return target.connects.Load() > 0 }, waitTimeout, 10*time.Millisecond, name)
 				}
 				return
 			}
@@ -126,7 +126,7 @@ func TestDeniedAddressesAreNotDialled(t *testing.T) {
 			require.Eventually(t, func() bool {
 				_, state = c.do(0, true, "GET", "/subscriptions", "")
 				return strings.Count(state, host) >= 2 && strings.Contains(state, "egress.deny")
-			}, time.Minute, 50*time.Millisecond, &state)
+			}, waitTimeout, 50*time.Millisecond, &state)
 			dialled["token endpoint"] = tokens
 			for name, target := range dialled {
 				require.Zero(t, target.connects.Load(), name+": "+text)
@@ -145,7 +145,7 @@ func TestTheOpenModeIsShown(t *testing.T) {
 			var code int
 			code, health = c.do(0, true, "GET", "/health", "")
 			return code == http.StatusOK
-		}, 30*time.Second, 10*time.Millisecond)
+		}, waitTimeout, 10*time.Millisecond)
 		code, text := c.do(0, true, "GET", "/whoami", "")
 		require.Equal(t, http.StatusOK, code)
 		var me struct {

@@ -57,7 +57,7 @@ func (c *testCluster) joinToken(body string) (text string) {
 		}
 		text = created.Token
 		return true
-	}, 60*time.Second, 50*time.Millisecond)
+	}, waitTimeout, 50*time.Millisecond)
 	return text
 }
 

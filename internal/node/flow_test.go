@@ -45,7 +45,7 @@ func (c *testCluster) declined() (first error) {
 			}
 		}
 		return false
-	}, 60*time.Second, 10*time.Millisecond, "no partition declines")
+	}, waitTimeout, 10*time.Millisecond, "no partition declines")
 	for _, m := range c.nodes {
 		if m.cancel == nil {
 			continue
@@ -57,7 +57,7 @@ func (c *testCluster) declined() (first error) {
 			if err != nil {
 				require.ErrorIs(c.t, err, partition.ErrHoldsData)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(waitTimeout):
 			require.FailNow(c.t, "node does not stop")
 		}
 	}
@@ -142,7 +142,7 @@ func testFlowControlIsDeclinedAndEnabledLater(t *testing.T, nodes int) {
 	require.Eventually(t, func() bool {
 		_, config := c.do(0, true, "GET", "/cluster/config", "")
 		return strings.Contains(config, `"flow_control":true`)
-	}, 60*time.Second, 50*time.Millisecond)
+	}, waitTimeout, 50*time.Millisecond)
 
 	c.restart(false)
 	c.healthy(nodes, all...)

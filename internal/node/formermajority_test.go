@@ -26,7 +26,7 @@ func TestTheMajorityStopsOnceTheClusterWasRecoveredWithoutIt(t *testing.T) {
 		case err := <-c.nodes[i].done:
 			require.ErrorIs(t, err, metadata.ErrNodeRemoved)
 			c.nodes[i].cancel = nil
-		case <-time.After(time.Minute):
+		case <-time.After(waitTimeout):
 			require.FailNow(t, "the node continues", "n%d", i+1)
 		}
 	}

@@ -232,7 +232,7 @@ func TestTheNodePortServesMembersOnly(t *testing.T) {
 	removed := own(2)
 	require.Eventually(t, func() bool {
 		return slices.ContainsFunc(c.seen(0), func(n nodeSeen) bool { return n.Name == "n3" && n.Replicas == 0 })
-	}, 60*time.Second, 50*time.Millisecond)
+	}, waitTimeout, 50*time.Millisecond)
 	c.stop(2)
 	code, body = c.do(0, true, "DELETE", "/cluster/nodes/n3", "")
 	require.Equal(t, http.StatusOK, code, body)

@@ -58,7 +58,7 @@ func TestListenersUseTLS(t *testing.T) {
 	require.Eventually(t, func() bool {
 		resp, _, err := get(admin, "/health", true, nil)
 		return err == nil && resp.StatusCode == http.StatusOK
-	}, 60*time.Second, 20*time.Millisecond)
+	}, waitTimeout, 20*time.Millisecond)
 	good, bad := issued(t, clients, "client"), issued(t, newAuthority(t), "client")
 	for _, http2 := range []bool{true, false} {
 		for _, pair := range []*tls.Certificate{nil, &good} {
@@ -98,12 +98,12 @@ func TestListenersUseTLS(t *testing.T) {
 	}
 	first := served()
 	nodeFiles(t, ca, dir, "n1") // replaced
-	require.Eventually(t, func() bool { return !served().Equal(first) }, 60*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return !served().Equal(first) }, waitTimeout, 20*time.Millisecond)
 	require.NoError(t, syscall.Kill(syscall.Getpid(), syscall.SIGHUP))
 	require.Eventually(t, func() bool {
 		resp, _, err := get(admin, "/health", true, nil)
 		return err == nil && resp.StatusCode == http.StatusOK
-	}, 60*time.Second, 20*time.Millisecond)
+	}, waitTimeout, 20*time.Millisecond)
 }
 
 func TestReloadOnRequest(t *testing.T) {

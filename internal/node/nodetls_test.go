@@ -109,7 +109,7 @@ func (l *load) restart(i int, change func(*config.Config)) {
 	l.c.replicated(0, 1, 2)
 	l.up[i].Store(true)
 	calls := l.calls.Load()
-	require.Eventually(l.c.t, func() bool { return l.calls.Load() > calls+30 }, 60*time.Second, 10*time.Millisecond)
+	require.Eventually(l.c.t, func() bool { return l.calls.Load() > calls+30 }, waitTimeout, 10*time.Millisecond)
 }
 
 // A running cluster is switched from plain connections to required certificates, node by
@@ -138,7 +138,7 @@ func TestClusterIsSwitchedToTLSUnderLoad(t *testing.T) {
 	newPair, oldPair := issued(t, next, "n1"), issued(t, ca, "n1")
 	await := func(what string, condition func(i int) bool) {
 		for i := range c.nodes {
-			require.Eventually(t, func() bool { return condition(i) }, 60*time.Second, 20*time.Millisecond, what)
+			require.Eventually(t, func() bool { return condition(i) }, waitTimeout, 20*time.Millisecond, what)
 		}
 	}
 	await("the new authority is not trusted", func(i int) bool { _, err := c.probe(i, &newPair); return err == nil })

@@ -98,7 +98,7 @@ func TestQueuesAndCountersAreReadInPages(t *testing.T) {
 	require.Eventually(t, func() bool {
 		c.read("/vqueues?limit=1", &first)
 		return len(first.VQueues) == 1 && first.VQueues[0].Waiting == 2
-	}, 30*time.Second, 10*time.Millisecond)
+	}, waitTimeout, 10*time.Millisecond)
 	require.Equal(t, queue{first.VQueues[0].ID, "Counter", "two", 2, "scheduled"}, first.VQueues[0])
 	c.read("/vqueues?limit=1&cursor="+first.Next, &second)
 	require.Empty(t, second.Next)

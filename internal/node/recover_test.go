@@ -37,14 +37,14 @@ func TestPartitionsAreRecoveredRightAfterNodesAreRemoved(t *testing.T) {
 			}
 		}
 		return len(left) == 3
-	}, time.Minute, 20*time.Millisecond)
+	}, waitTimeout, 20*time.Millisecond)
 	left, lost = left[:2], append(lost, left[2])
 	for _, i := range lost {
 		c.stop(i)
 	}
 	// A leader that learns of the removal before its lease ends continues with the remaining
 	// voters.
-	require.Eventually(t, func() bool { return c.serving(left[0]) == 0 }, time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return c.serving(left[0]) == 0 }, waitTimeout, 5*time.Millisecond)
 	for _, i := range lost {
 		code, body := c.do(left[0], true, "DELETE", fmt.Sprintf("/cluster/nodes/%s?force=true", c.nodes[i].cfg.NodeName), "")
 		require.Equal(t, http.StatusOK, code, body)
@@ -92,7 +92,7 @@ func (c *testCluster) haveRules(i int) (version float64) {
 		book, applied := c.ruleVersions(i)
 		version = book
 		return len(applied) == 4 && !slices.ContainsFunc(applied, func(v any) bool { return v != book })
-	}, time.Minute, 20*time.Millisecond)
+	}, waitTimeout, 20*time.Millisecond)
 	return version
 }
 

@@ -37,7 +37,7 @@ func TestTheReplacementOfANodeKeepsItsName(t *testing.T) {
 	require.Eventually(t, func() bool {
 		code, _ := c.do(3, true, "GET", "/version", "")
 		return code == http.StatusOK
-	}, time.Minute, 20*time.Millisecond)
+	}, waitTimeout, 20*time.Millisecond)
 	for i := range 3 {
 		c.start(i)
 	}
@@ -48,7 +48,7 @@ func TestTheReplacementOfANodeKeepsItsName(t *testing.T) {
 		c.nodes[3].cancel = nil
 	case err := <-c.nodes[2].done:
 		require.NoError(t, err, "the replacement ends")
-	case <-time.After(time.Minute):
+	case <-time.After(waitTimeout):
 		require.FailNow(t, "the former node continues")
 	}
 }

@@ -60,7 +60,7 @@ func (c *testCluster) secrets(i int) (status secretsStatus) {
 // awaitSecrets waits until the status of a node satisfies a condition.
 func (c *testCluster) awaitSecrets(i int, condition func(secretsStatus) bool) {
 	c.t.Helper()
-	require.Eventually(c.t, func() bool { return condition(c.secrets(i)) }, 60*time.Second, 50*time.Millisecond)
+	require.Eventually(c.t, func() bool { return condition(c.secrets(i)) }, waitTimeout, 50*time.Millisecond)
 }
 
 // Three nodes encrypt headers of a deployment and credentials of a Kafka cluster. The key is
@@ -124,7 +124,7 @@ func (s *secretsCluster) rotate() (code int, body string) {
 func (s *secretsCluster) awaitCalls(l *load) {
 	s.t.Helper()
 	calls := l.calls.Load()
-	require.Eventually(s.t, func() bool { return l.calls.Load() > calls+50 }, 60*time.Second, 10*time.Millisecond)
+	require.Eventually(s.t, func() bool { return l.calls.Load() > calls+50 }, waitTimeout, 10*time.Millisecond)
 }
 
 // storeSecrets registers a deployment that requires a header, and creates a Kafka cluster with a

@@ -26,7 +26,7 @@ func requireYields(t *testing.T, n, other *testNode) {
 		var taken *NameTakenError
 		require.ErrorAs(t, err, &taken)
 		require.Equal(t, other.selfMember().Incarnation, taken.Other.Incarnation)
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(t, "node did not yield its name")
 	}
 }

@@ -72,7 +72,7 @@ func startAt(tb testing.TB, address, name string, configure func(*Config)) *test
 	if configure != nil {
 		configure(&cfg)
 	}
-	n.ports = Split(l, cfg.Security)
+	n.ports = split(l, cfg.Security, time.Hour) // no test waits for the time limit of silent connections
 	cfg.Streams = n.ports.Gossip
 	var err error
 	n.Members, err = Open(cfg)
@@ -100,7 +100,7 @@ func (n *testNode) eventually(what string, condition func() bool) {
 	n.tb.Helper()
 	changes, stop := n.Watch()
 	defer stop()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	for !condition() {
 		select {
 		case <-changes:

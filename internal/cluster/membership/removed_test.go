@@ -59,7 +59,7 @@ func TestRemovedNodesAreRefused(t *testing.T) {
 			removed.remove(Removed{"c", "1"}, Removed{"x", "1"})
 
 			back := startAt(t, "", "c", configured("c", seeds(a, b)))
-			require.Eventually(t, func() bool { return len(back.Unjoined()) == 2 }, 30*time.Second, 10*time.Millisecond, "refused by both")
+			require.Eventually(t, func() bool { return len(back.Unjoined()) == 2 }, time.Minute, 10*time.Millisecond, "refused by both")
 			for _, err := range back.Unjoined() {
 				require.ErrorContains(t, err, "that node refuses this one")
 			}

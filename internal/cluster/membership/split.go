@@ -46,6 +46,7 @@ type Ports struct {
 	stopOnce sync.Once
 	slots    chan struct{} // semaphore: one per connection that has not been accepted yet
 	peeking  *connSet
+	timeout  time.Duration // peekTimeout
 	wg       sync.WaitGroup
 
 	rpc, http, gossip, enroll *protocolListener
@@ -54,10 +55,12 @@ type Ports struct {
 // Split dispatches the connections of l by their first bytes. Connections of unknown
 // protocols are closed. Nodes are authenticated first, as security requires, which may be
 // nil. Ports takes ownership of l and stops on Close or when l is closed.
-func Split(l net.Listener, security *nodetls.Security) *Ports {
+func Split(l net.Listener, security *nodetls.Security) *Ports { return split(l, security, peekTimeout) }
+
+func split(l net.Listener, security *nodetls.Security, timeout time.Duration) *Ports {
 	addr := l.Addr()
 	p := &Ports{
-		listener: l, security: security, done: make(chan struct{}),
+		listener: l, security: security, timeout: timeout, done: make(chan struct{}),
 		slots: make(chan struct{}, maxPeeking), peeking: newConnSet(),
 		rpc: newProtocolListener(addr), http: newProtocolListener(addr), gossip: newProtocolListener(addr), enroll: newProtocolListener(addr),
 	}
@@ -110,7 +113,7 @@ func (p *Ports) dispatch(conn net.Conn) {
 	if !p.peeking.add(conn) {
 		return
 	}
-	_ = conn.SetDeadline(time.Now().Add(peekTimeout))
+	_ = conn.SetDeadline(time.Now().Add(p.timeout))
 	opened, to := p.open(conn)
 	p.peeking.remove(conn)
 	if to == nil {

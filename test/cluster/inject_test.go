@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -71,7 +72,7 @@ func (b *testbed) restartGracefully(ctx context.Context, i int) error {
 		harness.Sleep(ctx, 5*time.Millisecond)
 	}
 	b.targets.MarkFaulty(i)
-	if err := node.Process.AwaitExit(30 * time.Second); err != nil {
+	if err := node.Process.AwaitExit(75 * time.Second); err != nil {
 		b.targets.CancelRequests(i)
 		node.Kill()
 		return errors.Join(err, node.Restart(ctx))
@@ -166,27 +167,43 @@ func (b *testbed) restartIfExited(ctx context.Context, i int) error {
 
 // transferAll transfers the leadership of all partitions concurrently.
 func transferAll(ctx context.Context, b *testbed) error {
-	state, err := b.Nodes[0].State(ctx)
+	targets, err := b.transferTargets(ctx)
 	if err != nil {
 		return err
 	}
-	errs := make([]error, len(state.Partitions))
+	errs := make([]error, len(targets))
 	var wg sync.WaitGroup
-	for at, p := range state.Partitions {
-		var to ids.Node
-		for _, r := range p.Replicas {
-			if r.Node != p.Leader && r.CaughtUp {
-				to = r.Node
-			}
-		}
-		wg.Go(func() { errs[at] = b.transfer(ctx, p.ID, to) })
+	for partition, to := range targets {
+		wg.Go(func() { errs[partition] = b.transfer(ctx, partition, to) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
 }
 
-// transfer transfers the leadership of a partition to a node. It retries conflicts,
-// since gossip may take a while to report a restarted node as alive.
+// transferTargets returns a follower of each partition that has caught up. A busy machine can
+// leave a partition without one, or without a leader, for a while.
+func (b *testbed) transferTargets(ctx context.Context) ([]ids.Node, error) {
+	for begin := time.Now(); ; harness.Sleep(ctx, 50*time.Millisecond) {
+		state, err := b.Nodes[0].State(ctx)
+		targets := make([]ids.Node, len(state.Partitions))
+		for _, p := range state.Partitions {
+			for _, r := range p.Replicas {
+				if p.Leader != 0 && r.Node != p.Leader && r.Answers && r.CaughtUp {
+					targets[p.ID] = r.Node
+				}
+			}
+		}
+		if err == nil && len(targets) > 0 && !slices.Contains(targets, 0) {
+			return targets, nil
+		}
+		if time.Since(begin) > recoveryTimeout || ctx.Err() != nil {
+			return nil, errors.Join(err, fmt.Errorf("a partition has no follower that has caught up: %+v", state.Partitions))
+		}
+	}
+}
+
+// transfer transfers the leadership of a partition to a node. It retries conflicts, since
+// gossip may take a while to report a restarted node as alive, and failures of the server.
 func (b *testbed) transfer(ctx context.Context, partition int, to ids.Node) error {
 	url := b.Nodes[0].Admin() + "/cluster/partitions/" + strconv.Itoa(partition) + "/transfer?to=" + strconv.Itoa(int(to)) // a form that all releases accept
 	for begin := time.Now(); ; harness.Sleep(ctx, 50*time.Millisecond) {
@@ -205,7 +222,7 @@ func (b *testbed) transfer(ctx context.Context, partition int, to ids.Node) erro
 			return err
 		case resp.StatusCode == http.StatusOK:
 			return nil
-		case resp.StatusCode != http.StatusConflict || time.Since(begin) > recoveryTimeout || ctx.Err() != nil:
+		case resp.StatusCode != http.StatusConflict && resp.StatusCode < http.StatusInternalServerError || time.Since(begin) > recoveryTimeout || ctx.Err() != nil:
 			return fmt.Errorf("transfer of partition %d to node %s: %s: %s", partition, to, resp.Status, body)
 		}
 	}

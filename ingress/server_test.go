@@ -45,7 +45,7 @@ func raw(t *testing.T, addr, text string) string {
 	conn, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
 	defer conn.Close()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	_, err = io.WriteString(conn, text)
 	require.NoError(t, err)
 	answer, _ := io.ReadAll(conn)

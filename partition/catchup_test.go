@@ -123,7 +123,7 @@ func TestAReplicaKilledDuringSnapshotTransferCatchesUp(t *testing.T) {
 		require.Eventually(t, func() bool {
 			whole = c.hosts[f].p.Status().Applied >= entries
 			return whole || sent.Load() > limit
-		}, 20*time.Second, time.Millisecond/4)
+		}, time.Minute, time.Millisecond/4)
 		c.kill(f)
 	}
 	c.network.watch(nil)

@@ -45,7 +45,7 @@ func (c *copying) lead(t *testing.T, do func(l *leadership) error) {
 	require.Eventually(t, func() bool {
 		l := c.hosts[c.leader()].p.role.leadership()
 		return l != nil && do(l) == nil
-	}, 60*time.Second, time.Millisecond)
+	}, 2*time.Minute, time.Millisecond)
 }
 
 // find reads the record of the invocation.
@@ -263,7 +263,7 @@ func TestCopiesOfALongKeyAreSplit(t *testing.T) {
 			split, err := l.splitProgress(p)
 			n = len(split)
 			return err == nil
-		}, 60*time.Second, time.Millisecond)
+		}, 2*time.Minute, time.Millisecond)
 		return n
 	}
 	for name, step := range map[string]func(uint32) machine.Step{

@@ -63,7 +63,7 @@ func (c *replicaSet) awaitDigests(host, n int) {
 		require.Eventually(c.t, func() bool {
 			c.fill(2)
 			return c.lastDigest(host) != before
-		}, 60*time.Second, time.Millisecond)
+		}, 2*time.Minute, time.Millisecond)
 	}
 }
 
@@ -143,7 +143,7 @@ func (c *replicaSet) requireQuarantined(i int) {
 	require.Eventually(c.t, func() bool {
 		c.fill(2)
 		return p.group.Err() != nil
-	}, 60*time.Second, time.Millisecond)
+	}, 2*time.Minute, time.Millisecond)
 	require.ErrorIs(c.t, p.group.Err(), raftgroup.ErrQuarantined)
 	require.ErrorIs(c.t, p.group.Err(), errDiverged)
 	<-p.group.Done()
@@ -170,7 +170,7 @@ func TestADivergedLeaderIsQuarantined(t *testing.T) {
 	require.Eventually(t, func() bool {
 		at := c.leader()
 		return at == l || c.hosts[at].p.TransferLeadership(t.Context(), c.servers(l)[0].ID) == nil && c.hosts[l].p.Leading()
-	}, 60*time.Second, 10*time.Millisecond)
+	}, 2*time.Minute, 10*time.Millisecond)
 	open.Store(true)
 	c.requireQuarantined(l)
 }

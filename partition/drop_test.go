@@ -25,7 +25,7 @@ func TestAPartitionContinuesWithoutADroppedEntry(t *testing.T) {
 			index = entry.Index
 		}
 		return index > 0
-	}, 30*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	// The entry is committed: a majority has it.
 	for i, h := range c.hosts {
 		c.close(i)

@@ -29,7 +29,7 @@ func TestAnIsolatedLeaderIsReplaced(t *testing.T) {
 		t.Logf("no responses for %v", l.gap())
 		p := c.hosts[old].p
 		require.Eventually(t, func() bool { return !p.Leading() }, time.Minute, time.Millisecond, "its lease has expired")
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		_, _, err := p.Call(ctx, request("Steps", "do", `"old"`))
 		cancel()
 		require.ErrorIs(t, err, ErrNotLeader)
@@ -74,7 +74,7 @@ func TestADeposedLeaderDoesNotServeStaleReads(t *testing.T) {
 			require.NoError(t, err)
 			old := c.leader()
 			p := c.hosts[old].p
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			require.NoError(t, read(ctx, p))
 			c.network.isolate(c.hosts[old].name, "a", "b", "c")

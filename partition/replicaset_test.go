@@ -376,6 +376,6 @@ func (c *replicaSet) requireSame(hosts ...int) picture {
 			require.Equal(c.t, first, p, "replica %s differs from %s", c.hosts[i].name, c.hosts[hosts[0]].name)
 		}
 		return true
-	}, 60*time.Second, 10*time.Millisecond)
+	}, 2*time.Minute, 10*time.Millisecond)
 	return first
 }

@@ -76,5 +76,5 @@ func TestAResumeIsNotLostToThePauseOfTheLastAttempt(t *testing.T) {
 	require.Eventually(t, func() bool {
 		inv, err := c.partitions[0].Find(t.Context(), call.ID)
 		return err == nil && inv.Status == machine.Completed
-	}, 20*time.Second, time.Millisecond, "the invocation is paused although it was resumed after its last attempt")
+	}, time.Minute, time.Millisecond, "the invocation is paused although it was resumed after its last attempt")
 }

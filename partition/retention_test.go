@@ -40,7 +40,7 @@ func TestShortRetentionsAreHonoured(t *testing.T) {
 			require.Eventually(t, func() bool {
 				_, err := p.Find(t.Context(), id)
 				return err != nil
-			}, 30*time.Second, time.Millisecond)
+			}, time.Minute, time.Millisecond)
 			_, err := p.Find(t.Context(), id)
 			require.ErrorIs(t, err, ErrNotFound)
 			_, err = p.Await(t.Context(), id)

@@ -26,7 +26,7 @@ func TestUndecodableEntryQuarantinesThePartition(t *testing.T) {
 		}
 		return stopped
 	}
-	require.Eventually(t, func() bool { return len(stopped()) >= 2 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(stopped()) >= 2 }, time.Minute, time.Millisecond)
 	for _, h := range stopped() {
 		<-h.p.group.Done()
 		err := h.p.group.Err()

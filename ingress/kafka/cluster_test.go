@@ -385,7 +385,7 @@ func record(topic string, partition int32, key, value string) *kgo.Record {
 
 func (w *testCluster) eventually(what string, check func() bool) {
 	w.t.Helper()
-	require.Eventually(w.t, check, 60*time.Second, 5*time.Millisecond, what)
+	require.Eventually(w.t, check, 2*time.Minute, 5*time.Millisecond, what)
 }
 
 // status returns the status of a topic partition on a node.

@@ -250,7 +250,7 @@ func (s *secretsCluster) callsWaitForTheKey(node int) {
 		return strings.Contains(body, `"leaders":`) && !strings.Contains(body, `"leaders":0`)
 	}
 	if leads() {
-		require.Eventually(s.t, failed, 60*time.Second, 50*time.Millisecond)
+		require.Eventually(s.t, failed, 2*time.Minute, 50*time.Millisecond)
 	}
 	s.write(s.nodes[node].cfg.NodeName, s.second+s.first)
 	s.awaitSecrets(node, func(st secretsStatus) bool { return len(st.Unreadable) == 0 })

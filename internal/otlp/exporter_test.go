@@ -18,7 +18,7 @@ import (
 
 // The errors of the libraries do not say that the collector has another port for the transport.
 func TestWrongTransportIsExplained(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 
 	overHTTP := httptest.NewServer(http.NotFoundHandler())

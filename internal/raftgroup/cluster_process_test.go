@@ -193,7 +193,7 @@ func TestThreeProcessesLoseNothingWhenLeadersAreKilled(t *testing.T) {
 		before := time.Now()
 		c.kill(victim)
 		for _, g := range led {
-			require.Eventually(t, func() bool { return h.lastAck[g].Load() > before.Add(time.Millisecond).UnixNano() }, 30*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return h.lastAck[g].Load() > before.Add(time.Millisecond).UnixNano() }, time.Minute, time.Millisecond)
 			gap := time.Unix(0, h.lastAck[g].Load()).Sub(before)
 			gaps = append(gaps, gap)
 			t.Logf("round %d: node %d led group %d, next acknowledgement %v after the kill", round, victim, g, gap.Round(time.Millisecond/10))
@@ -215,7 +215,7 @@ func TestThreeProcessesLoseNothingWhenLeadersAreKilled(t *testing.T) {
 func (c *processCluster) awaitProgress(h *history) {
 	for g := range clusterGroups {
 		want := h.acks[g].Load() + 100
-		require.Eventually(c.t, func() bool { return h.acks[g].Load() >= want }, 60*time.Second, 5*time.Millisecond, "group %d makes no progress", g)
+		require.Eventually(c.t, func() bool { return h.acks[g].Load() >= want }, 2*time.Minute, 5*time.Millisecond, "group %d makes no progress", g)
 	}
 }
 
@@ -229,7 +229,7 @@ func (c *processCluster) leaderOf(group int) int {
 			}
 		}
 		return false
-	}, 30*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	return leader
 }
 
@@ -250,7 +250,7 @@ func (c *processCluster) awaitCaughtUp(node int) {
 		require.Eventually(c.t, func() bool {
 			own, err := c.dump(node, g, false)
 			return err == nil && own.At.Index >= d.At.Index
-		}, 60*time.Second, 5*time.Millisecond, "node %d does not catch up in group %d", node, g)
+		}, 2*time.Minute, 5*time.Millisecond, "node %d does not catch up in group %d", node, g)
 	}
 }
 
@@ -268,7 +268,7 @@ func (c *processCluster) check(h *history) {
 				}
 			}
 			return dumps[0].At == dumps[1].At && dumps[0].At == dumps[2].At
-		}, 60*time.Second, 20*time.Millisecond, "replicas of group %d do not reach the same position", g)
+		}, 2*time.Minute, 20*time.Millisecond, "replicas of group %d do not reach the same position", g)
 		require.Equal(t, dumps[0].Hash, dumps[1].Hash)
 		require.Equal(t, dumps[0].Hash, dumps[2].Hash)
 		require.Equal(t, dumps[0].Commands, dumps[1].Commands)

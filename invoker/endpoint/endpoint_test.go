@@ -143,7 +143,7 @@ func TestBlockedReceiversDelayOnlyTheirStreams(t *testing.T) {
 		blocked = append(blocked, l)
 		c.Open(l).CloseWrite()
 	}
-	if !assert.Eventually(t, func() bool { return waiting.Load() == 50 }, 30*time.Second, time.Millisecond, "held up by other streams") {
+	if !assert.Eventually(t, func() bool { return waiting.Load() == 50 }, time.Minute, time.Millisecond, "held up by other streams") {
 		close(release)
 		return
 	}

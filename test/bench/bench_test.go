@@ -84,7 +84,7 @@ func TestTracedTargetsExportSpans(t *testing.T) {
 	require.NoError(t, err)
 	b, err := startTestbed(t.Context(), target, endpoint, t.TempDir(), nil)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return b.spans.Load() > 0 }, 30*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return b.spans.Load() > 0 }, 2*time.Minute, 20*time.Millisecond)
 	require.NoError(t, b.stop())
 }
 

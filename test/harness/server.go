@@ -17,8 +17,13 @@ import (
 	"time"
 )
 
-// startTimeout limits how long a process may take to become ready.
-const startTimeout = 60 * time.Second
+const (
+	// startTimeout limits how long a process may take to become ready.
+	startTimeout = 2 * time.Minute
+	// stopTimeout limits how long a server may take to exit after SIGTERM: the default of its
+	// shutdown timeout is a minute.
+	stopTimeout = 75 * time.Second
+)
 
 // ServerOptions overrides a target's defaults.
 type ServerOptions struct {
@@ -179,7 +184,7 @@ func (s *Server) Kill() { s.Process.Kill() }
 // Stop stops the process with SIGTERM and closes the client's connections.
 func (s *Server) Stop() error {
 	s.Client.Close()
-	return s.Process.Terminate(20 * time.Second)
+	return s.Process.Terminate(stopTimeout)
 }
 
 // Register registers the service endpoint at uri. With http11, the server uses HTTP/1.1,

@@ -65,7 +65,7 @@ func post(t testing.TB, c *harness.Cluster, path string, body any) map[string]an
 		}
 		status = resp.StatusCode
 		return true
-	}, 60*time.Second, 200*time.Millisecond, path)
+	}, 2*time.Minute, 200*time.Millisecond, path)
 	require.Less(t, status, 300, string(got))
 	var answer map[string]any
 	require.NoError(t, json.Unmarshal(got, &answer))
@@ -142,7 +142,7 @@ func TestKillsOfServersAndBrokers(t *testing.T) {
 	require.Eventually(t, func() bool {
 		sum = countOfKeys(t, c, "Orders")
 		return sum >= int64(records)
-	}, 60*time.Second, time.Second)
+	}, 2*time.Minute, time.Second)
 	require.EqualValues(t, records, sum, "the handlers counted each record once")
 	t.Logf("%d records, %d kills of servers, %d brokers: %s, %.0f records/s, %d executions", records, kills, brokerCount, elapsed.Round(time.Millisecond), float64(records)/elapsed.Seconds(), l.executions)
 }

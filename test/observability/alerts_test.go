@@ -305,7 +305,7 @@ func (l *laboratory) faultsOfClients() {
 func (l *laboratory) faultsOfTheNode() {
 	l.fire(true, sync.OnceFunc(func() {
 		l.solo.Client.Close()
-		require.NoError(l, l.solo.Process.Terminate(20*time.Second))
+		require.NoError(l, l.solo.Process.Terminate(time.Minute))
 		require.NoError(l, os.RemoveAll(filepath.Join(l.solo.Data(), l.solo.Name(), "log")))
 		require.NoError(l, l.solo.Launch())
 	}), "PlatformReplicaQuarantined")

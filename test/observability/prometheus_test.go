@@ -113,7 +113,7 @@ func startPrometheus(t *testing.T, program, rules string, nodes ...*harness.Serv
 		}
 		_ = resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
-	}, 30*time.Second, 50*time.Millisecond)
+	}, 2*time.Minute, 50*time.Millisecond)
 	return base
 }
 

@@ -38,7 +38,7 @@ func TestAnInvocationExceedsASmallLimit(t *testing.T) {
 		require.Eventually(t, func() bool {
 			r, err := server.Client.Query(t.Context(), fmt.Sprintf("SELECT status, last_failure_error_code FROM sys_invocation WHERE id = '%s'", sent.InvocationID))
 			return err == nil && strings.Contains(string(r.Body), `"status":"paused"`) && strings.Contains(string(r.Body), `"RT0001"`)
-		}, 60*time.Second, 50*time.Millisecond, handler)
+		}, 2*time.Minute, 50*time.Millisecond, handler)
 		fits()
 	}
 }

@@ -20,7 +20,7 @@ const trace = "0af7651916cd43dd8448eb211c80319c"
 // await waits for a condition.
 func await(t *testing.T, condition func() bool) {
 	t.Helper()
-	require.Eventually(t, condition, 30*time.Second, 20*time.Millisecond)
+	require.Eventually(t, condition, 2*time.Minute, 20*time.Millisecond)
 }
 
 // awaitCommand waits until a journal, or that of the given invocation, has a command of a type.

@@ -57,7 +57,7 @@ func (s *services) serve(t *testing.T) (uri string) {
 			_ = c.Close()
 		}
 		return err == nil
-	}, 30*time.Second, 10*time.Millisecond)
+	}, 2*time.Minute, 10*time.Millisecond)
 	return "http://" + address
 }
 

@@ -69,7 +69,7 @@ func TestACollectorWithTLS(t *testing.T) {
 			greets(t, server)
 			await(t, func() bool { return collector.from("pay ments") })
 			await(t, func() bool { count, _ := collector.requests(); return count == 100 })
-			require.NotContains(t, server.Process.LogTail(1000), "WARN")
+			require.Empty(t, lines(server, "could not be exported")) // a busy machine may cause other warnings
 		})
 	}
 }

@@ -166,7 +166,7 @@ func headers(trace string) []string {
 func expect(t *testing.T, collector *receiver, trace, want string) {
 	t.Helper()
 	got := ""
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for time.Now().Before(deadline) {
 		if got = "\n" + collector.tree(trace); got == want {
 			return

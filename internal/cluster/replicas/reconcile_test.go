@@ -44,12 +44,12 @@ func TestALeaderThatWaitsForAReplicaNoticesAFullDisk(t *testing.T) {
 
 	done := make(chan error, 1)
 	go func() { done <- m.lead(t.Context(), p, layout, new(transfers)) }()
-	require.Eventually(t, func() bool { return len(p.Status().Followers) == 1 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(p.Status().Followers) == 1 }, time.Minute, time.Millisecond)
 	require.Equal(t, diskspace.Full, m.Disk.Check())
 	select {
 	case err := <-done:
 		require.NoError(t, err)
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(t, "the leader continues to wait")
 	}
 }

@@ -163,7 +163,7 @@ func (n *Node) begin(ctx context.Context) error {
 // close releases the ports and the files that are open.
 func (n *Node) close() error {
 	n.shutdown.Enter("ports and files")
-	err := errors.Join(n.port.close(), n.files.close(n.inUse.Load()))
+	err := errors.Join(n.port.close(context.Background(), n.log), n.files.close(n.inUse.Load()))
 	n.listeners.close()
 	return err
 }

@@ -98,13 +98,17 @@ func (n *Node) resources() cluster.Usage {
 	return u
 }
 
-// close stops what openPort has started.
-func (p *nodePort) close() error {
+// close stops what openPort has started. ctx limits the announcement to the other nodes, without which
+// they detect that this node has stopped.
+func (p *nodePort) close(ctx context.Context, log *slog.Logger) error {
 	var errs []error
 	if p.members != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+		ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 		defer cancel()
-		errs = append(errs, p.members.Leave(ctx), p.members.Close())
+		if err := p.members.Leave(ctx); err != nil {
+			log.Info("stop could not be announced to the other nodes", "err", err)
+		}
+		errs = append(errs, p.members.Close())
 	}
 	if p.client != nil {
 		errs = append(errs, p.client.Close())

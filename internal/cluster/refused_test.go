@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
@@ -52,13 +53,15 @@ func TestRefusedNodesDoNotFillTheLog(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var log bytes.Buffer
-			s := NewServer(ServerConfig{Log: slog.New(slog.NewTextHandler(&log, nil))})
-			for i := range 100 {
-				require.Error(t, refused(t, s, i))
-			}
-			require.Equal(t, maxRefusals, strings.Count(log.String(), "refused"), log.String())
-			require.Less(t, log.Len(), maxRefusals*1000)
+			synctest.Test(t, func(t *testing.T) { // a busy machine takes longer than messages are counted for
+				var log bytes.Buffer
+				s := NewServer(ServerConfig{Log: slog.New(slog.NewTextHandler(&log, nil))})
+				for i := range 100 {
+					require.Error(t, refused(t, s, i))
+				}
+				require.Equal(t, maxRefusals, strings.Count(log.String(), "refused"), log.String())
+				require.Less(t, log.Len(), maxRefusals*1000)
+			})
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,10 +46,12 @@ func (c *cluster) ungossiped(node int, name, incarnation string) {
 	c.Run("gossip", func(t *testing.T) {
 		require.FileExists(t, filepath.Clean(c.in(node, "node-tls-gossip.key")))
 		members := c.gossips(t, node, name, incarnation)
-		require.Eventually(t, func() bool { return len(members.Unjoined()) == 1 }, waitLimit, 20*time.Millisecond)
-		for _, err := range members.Unjoined() {
-			require.ErrorContains(t, err, "that node refuses this one")
-		}
+		require.Eventually(t, func() bool { // a busy machine may not respond to an attempt in time
+			for _, err := range members.Unjoined() {
+				return strings.Contains(err.Error(), "that node refuses this one")
+			}
+			return false
+		}, waitLimit, 20*time.Millisecond)
 		require.Len(t, members.Nodes(), 1, "it sees only itself")
 	})
 	c.Run("gossip of another data directory", func(t *testing.T) { // which could join, with a valid certificate

@@ -2,6 +2,7 @@ package membership
 
 import (
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -59,10 +60,15 @@ func TestRemovedNodesAreRefused(t *testing.T) {
 			removed.remove(Removed{"c", "1"}, Removed{"x", "1"})
 
 			back := startAt(t, "", "c", configured("c", seeds(a, b)))
-			require.Eventually(t, func() bool { return len(back.Unjoined()) == 2 }, time.Minute, 10*time.Millisecond, "refused by both")
-			for _, err := range back.Unjoined() {
-				require.ErrorContains(t, err, "that node refuses this one")
-			}
+			require.Eventually(t, func() bool { // a busy machine may not respond to an attempt in time
+				refused := 0
+				for _, err := range back.Unjoined() {
+					if strings.Contains(err.Error(), "that node refuses this one") {
+						refused++
+					}
+				}
+				return refused == 2
+			}, 2*time.Minute, 10*time.Millisecond, "refused by both")
 			back.sees("c")
 			// An address that a stream did not pass on: only a description of the node arrives.
 			require.Error(t, (&delegate{a.Members}).NotifyAlive(back.list.LocalNode()))

@@ -269,11 +269,12 @@ func TestRefusalsEnd(t *testing.T) {
 		}
 		for range l.limit {
 			c := &conn{addr: addr, listener: l, cancels: newCancelBound(connectionCancels)}
-			for range 100 {
-				if l.addCancel(c, now) {
-					closed++
-					break
-				}
+			ended := false
+			for range 100 { // also those that are cancelled by the end of the connection
+				ended = l.addCancel(c, now) || ended
+			}
+			if ended {
+				closed++
 			}
 			l.leave(addr, 0, now)
 		}

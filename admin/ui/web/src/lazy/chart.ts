@@ -1,6 +1,7 @@
 // Charts over time, drawn by uPlot.
 
 import uPlot from 'uplot'
+import { isolated, longGaps } from '../lib/gaps.ts'
 
 export interface Line {
   title: string
@@ -32,11 +33,10 @@ export interface Chart {
   destroy: () => void
 }
 
-/** The steps whose values no line reaches: without a point they would be invisible. */
-function isolated(values: (number | null | undefined)[], connect: boolean): number[] {
-  const drawn = values.flatMap((v, i) => (v === null || v === undefined ? [] : [i]))
-  if (connect) return drawn.length === 1 ? drawn : []
-  return drawn.filter((i) => (values[i - 1] ?? null) === null && (values[i + 1] ?? null) === null)
+/** The width of a step in pixels of the canvas. */
+function stepWidth(u: uPlot): number {
+  const [first, second] = u.data[0]
+  return first === undefined || second === undefined ? 0 : u.valToPos(second, 'x', true) - u.valToPos(first, 'x', true)
 }
 
 export function draw(element: HTMLElement, width: number, data: ChartData, o: ChartOptions): Chart {
@@ -71,7 +71,7 @@ export function draw(element: HTMLElement, width: number, data: ChartData, o: Ch
       { ...axis, size: 44, space: 32, values: (_u, list) => list.map((v) => o.format(v)) },
     ],
     series: [{}, ...data.lines.map((l) => ({
-      label: l.title, stroke: l.color, width: 1.5, points: { show: false, size: 5, fill: l.color, filter: (u: uPlot, i: number) => isolated(u.data[i] as (number | null)[], l.connect === true) }, spanGaps: l.connect === true, ...(l.fill === false ? {} : { fill: `color-mix(in srgb, ${l.color} 12%, transparent)` }),
+      label: l.title, stroke: l.color, width: 1.5, points: { show: false, size: 5, fill: l.color, filter: (u: uPlot, i: number) => isolated(u.data[i] as (number | null)[], l.connect === true) }, ...(l.connect ? { gaps: (u: uPlot, _series: number, _from: number, _to: number, gaps: [number, number][]) => longGaps(gaps, stepWidth(u)) } : {}), ...(l.fill === false ? {} : { fill: `color-mix(in srgb, ${l.color} 12%, transparent)` }),
     }))],
     hooks: { drawAxes: [drawMarks], setCursor: [(u) => o.onHover(u.cursor.idx ?? null)] },
   }, [data.times, ...data.lines.map((l) => l.values)] as uPlot.AlignedData, element)

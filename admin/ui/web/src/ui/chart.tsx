@@ -12,7 +12,7 @@ export interface Series {
   color: string
   values: (number | null)[]
   fill?: boolean
-  /** Draw the line across steps without values. */
+  /** Draw the line across a few steps without values. */
   connect?: boolean
 }
 

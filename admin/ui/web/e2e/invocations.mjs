@@ -174,4 +174,24 @@ export async function testInvocations(w, ids) {
     noProblems(t)
     await t.close()
   })
+
+  await test('a selected page is extended to all that match', async () => {
+    const all = 103
+    await Promise.all(Array.from({ length: all }, (_, i) => w.send(`Cart/every-${i}/add`, { item: 'tea', amount: 1 }, '?delay=1h')))
+    const t = await open(w, '/ui/invocations?status=scheduled&service=Cart&handler=add')
+    await t.page.locator('tbody tr').nth(99).waitFor()
+    await t.page.locator('thead input[type=checkbox]').click()
+    const selection = t.page.locator('.selection')
+    await selection.getByText('100 selected').waitFor()
+    await selection.getByRole('button', { name: `Select all ${all} that match` }).click()
+    await selection.getByText(`All ${all} that match selected`).waitFor()
+    assert.deepEqual(await axe(t.page), [])
+    await selection.getByRole('button', { name: 'Kill' }).click()
+    await t.page.getByRole('dialog').getByLabel(/kill/i).fill('kill')
+    await t.page.getByRole('dialog').getByRole('button', { name: `Kill ${all} invocations` }).click()
+    await t.page.getByRole('link', { name: 'See its progress' }).waitFor()
+    await until('all are killed', async () => (await w.query("SELECT count(*) AS n FROM sys_invocation WHERE status = 'scheduled' AND target_service_key LIKE 'every-%'"))[0].n === 0)
+    noProblems(t)
+    await t.close()
+  })
 }

@@ -79,7 +79,13 @@ export function Invocations() {
   const others = formatFilters({ filters: state.filters.filter((f) => f.name !== 'status' && f.name !== 'result'), oldestFirst: false })
   const counts = useResource(`counts?${others.toString()}`, (s) => optional('/invocations/counts', () => get<Counts>(withQuery('/invocations/counts', others), s)), { every: 5000, topics, keep: true })
   const services = useResource('services', (s) => get<{ services: Service[] }>('/services', s), { every: 30_000 })
-  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
+  const [selected, select] = useState<ReadonlySet<string>>(new Set())
+  // Also those of other pages are selected: all that match the filters.
+  const [everything, setEverything] = useState(false)
+  const setSelected = (ids: ReadonlySet<string>): void => {
+    select(ids)
+    setEverything(false)
+  }
   const key = params.toString()
   useEffect(() => setSelected(new Set()), [key])
 
@@ -93,7 +99,7 @@ export function Invocations() {
   const first = cursor === ''
   const run = (operation: Operation): void => {
     const chosen = rows.filter((i) => selected.has(i.id))
-    if (selected.size > 0) batch(operation, { ids: [...selected], sample: chosen.map((i) => i.target) })
+    if (selected.size > 0 && !everything) batch(operation, { ids: [...selected], sample: chosen.map((i) => i.target) })
     else batch(operation, { filters: state.filters, count: total, sample: rows.slice(0, 5).map((i) => i.target) })
   }
 
@@ -106,7 +112,7 @@ export function Invocations() {
           run: () => { columns.value = shown.includes(c.id) ? shown.filter((o) => o !== c.id) : [...shown, c.id] },
         }))} />
         <Menu label="Actions" icon="more" items={(Object.keys(operations) as Operation[]).map((o) => ({
-          title: selected.size > 0 ? `${operations[o].title} ${formatCount(selected.size)} selected` : `${operations[o].title} all that match`, icon: operations[o].icon, danger: operations[o].danger, needs: 'operate' as const, run: () => run(o),
+          title: selected.size > 0 && !everything ? `${operations[o].title} ${formatCount(selected.size)} selected` : `${operations[o].title} all that match`, icon: operations[o].icon, danger: operations[o].danger, needs: 'operate' as const, run: () => run(o),
         }))} />
       </PageHead>
       <nav class="presets" aria-label="Presets">
@@ -122,9 +128,12 @@ export function Invocations() {
       <FilterBar state={state} services={services.data?.services.map((s) => s.name) ?? []} set={setFilters} />
       {selected.size > 0 && (
         <div class="selection" role="status">
-          <strong>{formatCount(selected.size)} selected</strong>
+          <strong>{everything ? `All ${total !== undefined ? `${formatCount(total)} ` : ''}that match` : formatCount(selected.size)} selected</strong>
+          {!everything && total !== undefined && total > selected.size && rows.every((i) => selected.has(i.id)) && (
+            <button type="button" class="link" onClick={() => setEverything(true)}>Select all {formatCount(total)} that match</button>
+          )}
           {(Object.keys(operations) as Operation[]).map((o) => (
-            <Button key={o} small needs="operate" icon={operations[o].icon} disabled={!rows.some((i) => selected.has(i.id) && operations[o].on(i.status))} onClick={() => run(o)}>{operations[o].title}</Button>
+            <Button key={o} small needs="operate" icon={operations[o].icon} disabled={!everything && !rows.some((i) => selected.has(i.id) && operations[o].on(i.status))} onClick={() => run(o)}>{operations[o].title}</Button>
           ))}
           <span class="grow" />
           <button type="button" class="link" onClick={() => setSelected(new Set())}>Clear</button>

@@ -175,8 +175,11 @@ func (s *Server) unknownCluster(name string) error {
 	for _, c := range s.kafkaClusters() {
 		names = append(names, c.Name)
 	}
-	return errcode.New(errcode.META0009, "Kafka cluster '%s' not found. Available clusters: [%s]. Add one with POST /kafka-clusters or `platform kafka-clusters create`",
-		name, strings.Join(names, ", ")).In("source")
+	available := "There are no Kafka clusters"
+	if len(names) > 0 {
+		available = "Available clusters: " + strings.Join(names, ", ")
+	}
+	return errcode.New(errcode.META0009, "Kafka cluster '%s' not found. %s. Add one with POST /kafka-clusters or `platform kafka-clusters create`", name, available).In("source")
 }
 
 // checkSink returns an error if the handler is not registered.

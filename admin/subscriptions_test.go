@@ -441,7 +441,7 @@ func TestBadSubscriptionsAreRefused(t *testing.T) {
 		{`{"source":"kafka://main/orders"}`, "needs the fields 'source'", 400},
 		{`{"source":5,"sink":"service://Counter/add"}`, "must be a string", 422},
 		{`{"source":"http://main/orders","sink":"service://Counter/add"}`, "has the scheme", 400},
-		{`{"source":"kafka://none/orders","sink":"service://Counter/add"}`, "Kafka cluster 'none' not found. Available clusters: [fixed, main]", 400},
+		{`{"source":"kafka://none/orders","sink":"service://Counter/add"}`, "Kafka cluster 'none' not found. Available clusters: fixed, main. Add one", 400},
 		{`{"source":"kafka://main","sink":"service://Counter/add"}`, "names no topic", 400},
 		{`{"source":"kafka://main/a\u0007","sink":"service://Counter/add"}`, "a character outside", 400},
 		{`{"source":"kafka://main/orders","sink":"http://Counter/add"}`, "has the scheme", 400},
@@ -529,6 +529,13 @@ func TestBadSubscriptionsAreRefused(t *testing.T) {
 }
 
 // With a scope, each record would block while flow control is off.
+func TestASubscriptionWithoutAnyKafkaCluster(t *testing.T) {
+	w, _ := streaming(t, func(c *Config) { c.KafkaClusters = nil })
+	w.view(t, "DELETE", "/kafka-clusters/main", "", 202)
+	_, got := w.view(t, "POST", "/subscriptions", simpleSubscription, 400)
+	require.Contains(t, got, "not found. There are no Kafka clusters. Add one with POST /kafka-clusters")
+}
+
 func TestScopesOfSubscriptionsNeedFlowControl(t *testing.T) {
 	w, _ := streaming(t, func(c *Config) { c.FlowControl = false })
 	id := w.subscribe(t, simpleSubscription)["id"].(string)

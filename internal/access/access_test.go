@@ -23,6 +23,8 @@ func TestRoles(t *testing.T) {
 		require.False(t, r.Allows("unknown"), r)
 	}
 	require.Equal(t, "deployer or admin", RolesWith(Deploy))
+	require.Equal(t, "viewer, reader, operator, deployer, security or admin", RolesWith(View))
+	require.Equal(t, "admin", RolesWith(Administer))
 	roles, err := ParseRoles([]string{"viewer", "invoker", "viewer"})
 	require.NoError(t, err)
 	require.Equal(t, []Role{Viewer, Invoker}, roles)

@@ -81,7 +81,11 @@ func RolesWith(p Permission) string {
 			names = append(names, string(r))
 		}
 	}
-	return strings.Join(names, " or ")
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // ParseRoles checks names of roles.

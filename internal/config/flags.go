@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"platform/internal/suggest"
 )
 
 // Options are the flags that are not configuration keys.
@@ -81,7 +83,7 @@ func (l *loader) parseFlags(args []string) (*pflag.FlagSet, Options) {
 	var options Options
 	flags := commandLine(&options, l.keys)
 	if err := flags.Parse(args); err != nil {
-		l.problem("command line", "", flagProblem(err, flags))
+		l.problem("command line", "", flagProblem(err, flags, l.keys))
 	} else if flags.NArg() > 0 {
 		hint := "--help lists commands and flags"
 		switch value := flags.Arg(0); {
@@ -89,13 +91,20 @@ func (l *loader) parseFlags(args []string) (*pflag.FlagSet, Options) {
 			hint = "the command comes first: platform-server " + value + " [flags]"
 		case value == "true" || value == "false":
 			hint = "a switch has its value after =, such as --auto-provision=" + value
+		default:
+			if near := suggest.Nearest(value, commands); near != "" {
+				hint = "did you mean " + near + "?"
+			}
 		}
 		l.problem("command line", "", fmt.Sprintf("unexpected argument %q; %s", flags.Arg(0), hint))
 	}
 	return flags, options
 }
 
-func flagProblem(err error, flags *pflag.FlagSet) string {
+// flagForm is a name as it would be written as a flag.
+func flagForm(name string) string { return strings.NewReplacer(".", "-", "_", "-").Replace(name) }
+
+func flagProblem(err error, flags *pflag.FlagSet, list []key) string {
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
 		return err.Error()
@@ -104,6 +113,11 @@ func flagProblem(err error, flags *pflag.FlagSet) string {
 	flags.VisitAll(func(f *pflag.Flag) { known = append(known, key{path: f.Name}) })
 	if near := nearest(missing.GetSpecifiedName(), known); near != "" {
 		return fmt.Sprintf("%s; did you mean --%s?", err, near)
+	}
+	for _, k := range list {
+		if !k.root() && !k.section() && flagForm(k.path) == flagForm(missing.GetSpecifiedName()) {
+			return fmt.Sprintf("%s; keys of sections have no flag: set %s in the configuration file, or the variable %s", err, k.path, k.variable())
+		}
 	}
 	return err.Error() + "; --help lists all flags"
 }

@@ -45,6 +45,18 @@ func TestFollowersThatNeedASnapshotAreNoErrors(t *testing.T) {
 	require.Contains(t, out.String(), "level=ERROR")
 }
 
+func TestTheFirstElectionAfterAStartIsNoWarning(t *testing.T) {
+	const elects = "heartbeat timeout reached, starting election"
+	var out bytes.Buffer
+	l := newRaftLogger(slog.New(slog.NewTextHandler(&out, nil)))
+	l.Warn(elects, "last-leader-addr", raft.ServerAddress(""), "last-leader-id", raft.ServerID(""))
+	require.Contains(t, out.String(), "level=INFO")
+	out.Reset()
+	l = newRaftLogger(slog.New(slog.NewTextHandler(&out, nil)))
+	l.Warn(elects, "last-leader-addr", raft.ServerAddress("n1:5122"), "last-leader-id", raft.ServerID("n1/x"))
+	require.Contains(t, out.String(), "level=WARN")
+}
+
 func TestRepeatedRaftMessagesAreSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -21,6 +21,20 @@ if echo "$monitor" | grep -q admin-token; then
 	exit 1
 fi
 echo "the token of Prometheus: correct"
+limited() {
+	want=$1
+	shift
+	$HELM template check "$chart" --kube-version "$kube" "$@" --show-only templates/statefulset.yaml | grep -A1 GOMEMLIMIT | tr -d '\n' | grep -Eq "GOMEMLIMIT, value: $want}|name: GOMEMLIMIT +value: $want" || {
+		echo "GOMEMLIMIT is not $want: $*"
+		exit 1
+	}
+}
+limited 3686MiB
+limited 7372MiB --set resources.limits.memory=8Gi
+limited 1716MiB --set resources.limits.memory=2G
+limited 3686MiB --values "$chart/ci/full-values.yaml"
+limited 1GiB --set env[0].name=GOMEMLIMIT --set env[0].value=1GiB
+echo "the limit of memory: correct"
 refused() {
 	if $HELM template check "$chart" --kube-version "$kube" "$@" >/dev/null 2>&1; then
 		echo "not refused: $*"
@@ -37,5 +51,6 @@ refused --set persistence.accessModes='{ReadWriteMany}'
 refused --set env[0].name=otel
 refused --set-string podDisruptionBudget.enabled=yes
 refused --set image.digest=latest
+refused --set resources.limits.memory=lots
 refused --set unknown=1
 echo "invalid values: refused"

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/machine"
 )
 
@@ -24,7 +25,7 @@ func cpu() int64 {
 }
 
 // drive runs b.N invocations, callers at a time.
-func drive(tb *testing.B, b *bench, target machine.Target, input string, callers int) {
+func drive(tb *testing.B, b *bench, to machine.Target, input string, callers int) {
 	var next atomic.Int64
 	tb.ReportAllocs()
 	before := cpu()
@@ -38,7 +39,7 @@ func drive(tb *testing.B, b *bench, target machine.Target, input string, callers
 				binary.BigEndian.PutUint64(unique[8:], uint64(n))
 				id := ids.NewInvocation(uint64(n), unique)
 				ended := b.shard.ending(id)
-				b.shard.callAs(id, target, input)
+				b.shard.callAs(id, to, input)
 				<-ended
 			}
 		}()
@@ -77,6 +78,10 @@ func BenchmarkGoSDK(tb *testing.B) {
 		})
 		tb.Run(fmt.Sprint("steps/", callers), func(tb *testing.B) {
 			drive(tb, withSDK(tb, DefaultConfig(), uri, nil), greet("Steps"), `10`, callers)
+		})
+		tb.Run(fmt.Sprint("object/", callers), func(tb *testing.B) {
+			add := machine.Target{Service: "Counter", Key: "k", Handler: "Add", Type: target.ObjectExclusive}
+			drive(tb, withSDK(tb, DefaultConfig(), uri, nil), add, `1`, callers)
 		})
 	}
 }

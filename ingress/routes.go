@@ -119,7 +119,13 @@ func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handl
 		if err := checkQuery(c.Request().URL, as); err != nil {
 			return err
 		}
-		return handler(c)
+		if err := handler(c); err != nil {
+			return err
+		}
+		if as != kindUncounted && as != kindOther {
+			s.completed(c.Request().Context())
+		}
+		return nil
 	}
 	e.Match(knownMethods, path, guarded)
 }

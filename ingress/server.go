@@ -101,6 +101,7 @@ type Server struct {
 	active      atomic.Int64
 	shares      *access.Shares // of active
 	draining    atomic.Bool
+	completed   func(context.Context) // httpserver.Completed
 }
 
 // New returns a server that finds handlers in registry and passes requests to invocations.
@@ -133,7 +134,7 @@ func New(cfg Config, registry Registry, invocations Invocations, log *slog.Logge
 	if cfg.now == nil {
 		cfg.now = time.Now
 	}
-	s := &Server{cfg: cfg, registry: registry, invocations: invocations, log: log, shares: access.NewShares(cfg.ConcurrentRequests)}
+	s := &Server{cfg: cfg, registry: registry, invocations: invocations, log: log, shares: access.NewShares(cfg.ConcurrentRequests), completed: httpserver.Completed}
 	s.router = s.routes()
 	return s
 }

@@ -21,7 +21,7 @@ const (
 	// and no more frequent than the streams of a client allow.
 	youngRequest = time.Second
 	// completedPerCancel is the number of completed requests that compensate a cancel.
-	completedPerCancel = 10
+	completedPerCancel = 2
 	// indebtedConnection is the number of cancels after which a connection is closed whose address has
 	// exhausted its own bound.
 	indebtedConnection = 100
@@ -140,6 +140,14 @@ func (l *perAddress) forget(addr netip.Addr, now time.Time) {
 
 type connKey struct{}
 
+// Completed records that a request was executed, which compensates cancelled ones. It must not be called for
+// requests that cost less than those whose cancels are bounded, such as refused ones.
+func Completed(ctx context.Context) {
+	if c, ok := ctx.Value(connKey{}).(*conn); ok && ctx.Err() == nil {
+		c.listener.addCompleted(c)
+	}
+}
+
 // boundCancels closes connections whose client cancels too many young requests. Requests that are
 // cancelled before they are served do not reach the handler. The end of base cancels requests, too.
 func boundCancels(base context.Context, h http.Handler) http.Handler {
@@ -159,10 +167,8 @@ func boundCancels(base context.Context, h http.Handler) http.Handler {
 				c.cancel(base, r)
 			}
 		})
+		defer stop()
 		h.ServeHTTP(w, r)
-		if stop() {
-			c.listener.addCompleted(c)
-		}
 	})
 }
 

@@ -336,3 +336,25 @@ func TestShortConnectionsCompensateCancels(t *testing.T) {
 		c.closed()
 	}
 }
+
+// During an overload the timeouts of a fifth of the clients behind a proxy may be shorter than the responses take.
+func TestAddressesMayCancelAFifthOfTheirRequests(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := &perAddress{limit: 100, sources: map[netip.Addr]*source{}}
+	addr := netip.MustParseAddr("192.0.2.1")
+	conns := make([]*conn, 50)
+	for i := range conns {
+		require.Empty(t, l.enter(addr, now))
+		conns[i] = l.newConn(nil, addr)
+	}
+	const perSecond, seconds = 5000, 60
+	for i := range perSecond * seconds {
+		now = now.Add(time.Second / perSecond)
+		if c := conns[i%len(conns)]; i/len(conns)%5 != 0 {
+			l.addCompleted(c)
+		} else {
+			require.False(t, l.addCancel(c, now), "after %d requests", i)
+		}
+	}
+	require.Empty(t, l.enter(addr, now))
+}

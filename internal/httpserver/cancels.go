@@ -31,6 +31,8 @@ const (
 	maxRefusal = 30 * time.Second
 	// idleSources bounds the addresses without connections whose cancels are remembered.
 	idleSources = 1024
+	// sweepPause is the minimum time between two searches for those that can be forgotten.
+	sweepPause = time.Second
 	// goAwayTimeout bounds how long writing the reason may delay closing a connection.
 	goAwayTimeout = 100 * time.Millisecond
 )
@@ -124,7 +126,8 @@ func (s *source) addRest(completed int64, now time.Time) {
 // forget drops the sources without connections that are like new ones, or this one if there are too many.
 // The mutex must be held.
 func (l *perAddress) forget(addr netip.Addr, now time.Time) {
-	if l.idle++; l.idle > idleSources {
+	if l.idle++; l.idle > idleSources && now.Sub(l.swept) >= sweepPause {
+		l.swept = now
 		for other, s := range l.sources {
 			if s.open == 0 && s.cancels.Full(now) {
 				delete(l.sources, other)

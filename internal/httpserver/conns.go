@@ -41,7 +41,8 @@ type perAddress struct {
 
 	mu      sync.Mutex // guards the fields below, and those of the sources
 	sources map[netip.Addr]*source
-	idle    int // sources without connections
+	idle    int       // sources without connections
+	swept   time.Time // when those were last searched for sources to forget
 }
 
 // Accept returns the next connection that is within the limit.

@@ -58,8 +58,8 @@ type Config struct {
 	// Guard validates the Host header of requests and the web pages that send them (no
 	// validation).
 	Guard *access.Guard
-	// DrainTimeout limits the requests in progress once the server stops (5 s).
-	DrainTimeout time.Duration
+	// DrainTimeout returns how long requests in progress may continue once the server stops (5 s).
+	DrainTimeout func() time.Duration
 	// bodyTimeout limits the pauses of a client that sends a body (30 s).
 	bodyTimeout time.Duration
 	// FlowControl allows scopes; without it, requests with a scope are refused.
@@ -110,9 +110,11 @@ func New(cfg Config, registry Registry, invocations Invocations, log *slog.Logge
 	setDefault(&cfg.RequestSizeLimit, 32<<20)
 	setDefault(&cfg.HTTP2MaxStreams, 250)
 	setDefault(&cfg.maxConnections, 10_000)
-	setDefault(&cfg.DrainTimeout, 5*time.Second)
 	setDefault(&cfg.bodyTimeout, 30*time.Second)
 	setDefault(&cfg.resultTimeout, machine.MinRetention*time.Millisecond/2)
+	if cfg.DrainTimeout == nil {
+		cfg.DrainTimeout = func() time.Duration { return 5 * time.Second }
+	}
 	if cfg.Defaults == nil {
 		cfg.Defaults = func() *metadata.Defaults { return &standard }
 	}
@@ -170,9 +172,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		WriteTimeout:       s.cfg.writeTimeout,
 		Budget:             s.cfg.Budget,
 
-		Drain:       s.cfg.DrainTimeout,
-		OnDrain:     s.Drain,
-		CancelCause: errStopping,
-		Log:         s.log,
+		DrainTimeout: s.cfg.DrainTimeout,
+		OnDrain:      s.Drain,
+		CancelCause:  errStopping,
+		Log:          s.log,
 	})
 }

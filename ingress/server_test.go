@@ -282,7 +282,7 @@ func TestDrainRespondsToWaitingCallers(t *testing.T) {
 		<-ctx.Done()
 		return routing.Response{}, ctx.Err()
 	}}
-	addr, stop := start(t, testServer(t, Config{DrainTimeout: 10 * time.Millisecond}, f))
+	addr, stop := start(t, testServer(t, Config{DrainTimeout: func() time.Duration { return 10 * time.Millisecond }}, f))
 	type answer struct {
 		status int
 		body   string

@@ -114,7 +114,7 @@ func TestConnectionsThatCancelManyRequestsAreClosed(t *testing.T) {
 	for name, config := range map[string]*tls.Config{"plain": nil, "TLS": withCertificate()} {
 		t.Run(name, func(t *testing.T) {
 			handler, entered := untilCancelled()
-			addr, stop := start(t, Config{Handler: handler, TLS: config, Drain: time.Second})
+			addr, stop := start(t, Config{Handler: handler, TLS: config, DrainTimeout: constant(time.Second)})
 			defer stop()
 			var trust *tls.Config
 			if config != nil {
@@ -137,7 +137,7 @@ func TestConnectionsThatCancelManyRequestsAreClosed(t *testing.T) {
 // connections that it has.
 func TestConnectingAgainDoesNotAllowMoreCancels(t *testing.T) {
 	handler, entered := untilCancelled()
-	addr, stop := start(t, Config{Handler: handler, Drain: time.Second, AddressConnections: 100})
+	addr, stop := start(t, Config{Handler: handler, DrainTimeout: constant(time.Second), AddressConnections: 100})
 	defer stop()
 	established := dialRaw(t, "127.0.0.2", addr, nil)
 	for cancelled, connections := 0, 0; ; connections++ {
@@ -210,7 +210,7 @@ func TestCancelsAreRememberedForAWhile(t *testing.T) {
 
 func TestClosedConnectionsOfHTTP1CountAsCancels(t *testing.T) {
 	handler, entered := untilCancelled()
-	addr, stop := start(t, Config{Handler: handler, Drain: time.Second, AddressConnections: 100})
+	addr, stop := start(t, Config{Handler: handler, DrainTimeout: constant(time.Second), AddressConnections: 100})
 	defer stop()
 	for n := 0; ; n++ {
 		require.Less(t, n, 3*addressCancels.Capacity, "the address is not refused")

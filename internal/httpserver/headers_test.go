@@ -16,7 +16,7 @@ import (
 // The other requests of a connection continue.
 func TestLargeHeadersOverHTTP2EndOnlyTheirRequest(t *testing.T) {
 	entered, finish := make(chan struct{}), make(chan struct{})
-	addr, stop := start(t, Config{Drain: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	addr, stop := start(t, Config{DrainTimeout: constant(time.Second), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
 			close(entered)
 			<-finish

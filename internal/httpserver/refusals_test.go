@@ -35,7 +35,7 @@ func TestRequestsThatCannotBeParsedGetAReason(t *testing.T) {
 				fmt.Sprintf("%d||%s", tc.status, tc.reason):                     format,
 				fmt.Sprintf(`{"message":"%s","platform_code":null}`, tc.reason): nil,
 			} {
-				addr, stop := start(t, Config{Handler: http.NotFoundHandler(), Drain: time.Second, Problem: problem})
+				addr, stop := start(t, Config{Handler: http.NotFoundHandler(), DrainTimeout: constant(time.Second), Problem: problem})
 				conn, err := net.Dial("tcp", addr)
 				require.NoError(t, err)
 				require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
@@ -58,7 +58,7 @@ func TestRequestsThatCannotBeParsedGetAReason(t *testing.T) {
 
 // Handlers may respond with the same headers and text.
 func TestResponsesOfHandlersAreNotReplaced(t *testing.T) {
-	addr, stop := start(t, Config{Drain: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	addr, stop := start(t, Config{DrainTimeout: constant(time.Second), Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
 		http.Error(w, "400 Bad Request", http.StatusBadRequest)
 	})})

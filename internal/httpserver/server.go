@@ -44,8 +44,9 @@ type Config struct {
 	Budget *budget.Budget
 	// ConnContext may extend the context of the requests of a connection; nil: not extended.
 	ConnContext func(context.Context, net.Conn) context.Context
-	// Drain bounds how long requests in progress may continue after ctx ends.
-	Drain time.Duration
+	// DrainTimeout returns how long requests in progress may continue after ctx ends, which is when it is called;
+	// nil: not at all.
+	DrainTimeout func() time.Duration
 	// OnDrain is called when the drain begins, before new connections are rejected.
 	OnDrain func()
 	// CancelCause is the cause with which request contexts are cancelled at the end of the
@@ -105,7 +106,11 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 		cfg.OnDrain()
 	}
 	conns.close()
-	if stop(srv, cfg.Drain) != nil {
+	var timeout time.Duration
+	if cfg.DrainTimeout != nil {
+		timeout = cfg.DrainTimeout()
+	}
+	if stop(srv, timeout) != nil {
 		cancelRequests(cfg.CancelCause)
 		if err := stop(srv, cancelGracePeriod); err != nil {
 			cfg.Log.Warn("requests aborted at the end of the drain", "err", err)

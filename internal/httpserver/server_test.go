@@ -16,6 +16,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+func constant(d time.Duration) func() time.Duration {
+	return func() time.Duration { return d }
+}
+
 // start starts a server; stop shuts it down and returns how long that took.
 func start(t *testing.T, cfg Config) (addr string, stop func() time.Duration) {
 	t.Helper()
@@ -34,7 +38,7 @@ func start(t *testing.T, cfg Config) (addr string, stop func() time.Duration) {
 }
 
 func TestUnusedConnectionsDoNotDelayStop(t *testing.T) {
-	addr, stop := start(t, Config{Handler: http.NotFoundHandler(), Drain: time.Minute})
+	addr, stop := start(t, Config{Handler: http.NotFoundHandler(), DrainTimeout: constant(time.Minute)})
 	for range 3 {
 		c, err := net.Dial("tcp", addr)
 		require.NoError(t, err)
@@ -60,7 +64,10 @@ func TestDrainCompletesThenCancelsRequests(t *testing.T) {
 		<-r.Context().Done()
 		_, _ = io.WriteString(w, context.Cause(r.Context()).Error())
 	})
-	addr, stop := start(t, Config{Handler: handler, Drain: 3 * time.Second, CancelCause: errOver, OnDrain: func() { close(drained) }})
+	drainTimeout := time.Hour // until other nodes are known, for example
+	addr, stop := start(t, Config{
+		Handler: handler, DrainTimeout: func() time.Duration { return drainTimeout }, CancelCause: errOver, OnDrain: func() { close(drained) },
+	})
 	answers := make(chan string, 2)
 	for _, path := range []string{"/short", "/long"} {
 		go func() {
@@ -75,6 +82,7 @@ func TestDrainCompletesThenCancelsRequests(t *testing.T) {
 		}()
 		<-begun
 	}
+	drainTimeout = 3 * time.Second
 	stop()
 	require.ElementsMatch(t, []string{"finished", "over"}, []string{<-answers, <-answers})
 	http.DefaultClient.CloseIdleConnections()

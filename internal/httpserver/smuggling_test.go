@@ -22,7 +22,7 @@ import (
 func TestSmuggledRequestsAreNotServed(t *testing.T) {
 	var mu sync.Mutex
 	var paths []string
-	addr, stop := start(t, Config{Log: slog.New(slog.DiscardHandler), Drain: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	addr, stop := start(t, Config{Log: slog.New(slog.DiscardHandler), DrainTimeout: constant(time.Second), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		mu.Lock()
 		paths = append(paths, r.URL.Path)

@@ -111,8 +111,8 @@ func tcpPort(a net.Addr) int {
 	return 0
 }
 
-// adminDrain limits how long requests in progress may take when the server stops.
-const adminDrain = 5 * time.Second
+// adminDrainTimeout returns how long requests in progress may take when the server stops.
+func adminDrainTimeout() time.Duration { return 5 * time.Second }
 
 // adminConnections limits the open connections of the admin port.
 const adminConnections = 2000
@@ -139,7 +139,7 @@ func (n *Node) serveAdmin(ctx context.Context) (err error) {
 	background.Go(func() { _ = reaper.Run(running) })
 	defer func() { stop(); background.Wait() }()
 	return httpserver.Serve(ctx, n.listeners.admin, httpserver.Config{
-		Handler: n.adminHandler(ctx, engine, members), TLS: serverTLS(n.keys.listeners.admin, &n.cfg.Admin.TLS), Drain: adminDrain, Log: n.log, Budget: n.bodies,
+		Handler: n.adminHandler(ctx, engine, members), TLS: serverTLS(n.keys.listeners.admin, &n.cfg.Admin.TLS), DrainTimeout: adminDrainTimeout, Log: n.log, Budget: n.bodies,
 		MaxConnections: adminConnections, AddressConnections: int(n.cfg.Admin.ConnectionsPerAddressLimit), AddressKey: "admin.connections-per-address-limit",
 	})
 }
@@ -157,7 +157,7 @@ func (n *Node) serveNodeHTTP(ctx context.Context) error {
 		mux.Handle("GET /metrics", access.Restrict(n.metrics.registry.Handler(), n.access.authenticator(portNode, strict, n.metadata), access.Metrics))
 	}
 	return httpserver.Serve(ctx, n.port.ports.HTTP, httpserver.Config{
-		Handler: n.access.membersOnly(n.withProfiles(mux, portNode, n.access.nodePortRequiresToken()), n.metadata), Drain: adminDrain, Log: n.log,
+		Handler: n.access.membersOnly(n.withProfiles(mux, portNode, n.access.nodePortRequiresToken()), n.metadata), DrainTimeout: adminDrainTimeout, Log: n.log,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, nodeKey{}, nodetls.NodeOf(c))
 		},

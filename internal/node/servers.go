@@ -33,7 +33,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		Strict:             n.cfg.Security.Mode == config.SecurityStrict,
 		Quotas:             access.NewQuotas(int64(c.PrincipalRequests), int64(c.PrincipalBytes)),
 		HTTP2MaxStreams:    c.HTTP2MaxConcurrentStreams,
-		DrainTimeout:       n.drainTimeout(),
+		DrainTimeout:       n.drainTimeout,
 		FlowControl:        n.cfg.FlowControl(),
 		Version:            version.Version(),
 		Ready:              n.ready.Check,

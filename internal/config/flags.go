@@ -109,15 +109,15 @@ func flagProblem(err error, flags *pflag.FlagSet, list []key) string {
 	if !ok {
 		return err.Error()
 	}
-	var known []key
-	flags.VisitAll(func(f *pflag.Flag) { known = append(known, key{path: f.Name}) })
-	if near := nearest(missing.GetSpecifiedName(), known); near != "" {
-		return fmt.Sprintf("%s; did you mean --%s?", err, near)
-	}
 	for _, k := range list {
 		if !k.root() && !k.section() && flagForm(k.path) == flagForm(missing.GetSpecifiedName()) {
 			return fmt.Sprintf("%s; keys of sections have no flag: set %s in the configuration file, or the variable %s", err, k.path, k.variable())
 		}
+	}
+	var known []key
+	flags.VisitAll(func(f *pflag.Flag) { known = append(known, key{path: f.Name}) })
+	if near := nearest(missing.GetSpecifiedName(), known); near != "" {
+		return fmt.Sprintf("%s; did you mean --%s?", err, near)
 	}
 	return err.Error() + "; --help lists all flags"
 }

@@ -278,6 +278,7 @@ func TestProblemsNamePlaceKeyAndExpectation(t *testing.T) {
 		"flag":             {args: []string{"--bind-port=x"}, want: "flag --bind-port: bind-port: expected a whole number, got \"x\""},
 		"unknown flag":     {args: []string{"--bind-prot=1"}, want: "command line: unknown flag: --bind-prot; did you mean --bind-port?"},
 		"strange flag":     {args: []string{"--zzzzzzzzz"}, want: "command line: unknown flag: --zzzzzzzzz; --help lists all flags"},
+		"key of section":   {args: []string{"--ingress.bind-port=1"}, want: "command line: unknown flag: --ingress.bind-port; keys of sections have no flag: set ingress.bind-port in the configuration file, or the variable PLATFORM_INGRESS__BIND_PORT"},
 		"flag of section":  {args: []string{"--admin-bind-port=1"}, want: "command line: unknown flag: --admin-bind-port; keys of sections have no flag: set admin.bind-port in the configuration file, or the variable PLATFORM_ADMIN__BIND_PORT"},
 		"path of section":  {args: []string{"--ingress.auth=token"}, want: "set ingress.auth in the configuration file, or the variable PLATFORM_INGRESS__AUTH"},
 		"command":          {args: []string{"helth"}, want: "command line: unexpected argument \"helth\"; did you mean health?"},

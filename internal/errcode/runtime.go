@@ -50,7 +50,7 @@ var runtimeEntries = []Entry{
 		Code: RT0003, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Message too large",
 		Meaning: "The service sent a message larger than worker.invoker.message-size-limit, a call whose idempotency key and other names are larger than 3 MiB, or a key of an object, of state or of a promise, or a name of a signal, of more than 64 KiB.",
-		Remedy:  "Raise the limit, or keep large payloads elsewhere and pass references to them.",
+		Remedy:  "Raise worker.invoker.message-size-limit, or keep large payloads elsewhere and pass references to them. The limits of keys and names are fixed: use, for example, a hash of a longer one.",
 	},
 	{
 		Code: RT0004, HTTPStatus: http.StatusInternalServerError,

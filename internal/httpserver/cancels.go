@@ -15,7 +15,7 @@ import (
 // young requests are bounded, per connection and per remote address, so that connecting again does
 // not help. Clients that mostly wait for their responses are not bounded: every completedPerCancel
 // requests that complete compensate a cancel. Some of that is saved for later: if a node does not respond for
-// seconds, a proxy cancels the requests of all its clients at once.
+// seconds, a proxy cancels the requests of all its clients at the same time.
 const (
 	// youngRequest is the age up to which cancelling a request counts. Cancels of older ones are timeouts,
 	// and no more frequent than the streams of a client allow.

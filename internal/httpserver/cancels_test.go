@@ -258,7 +258,7 @@ func TestCancelsCountAfterTheConnectionWasClosed(t *testing.T) {
 	require.Len(t, l.sources, 1)
 }
 
-// A proxy whose clients drop all their requests at once is refused for a bounded time.
+// A proxy whose clients drop all their requests at the same time is refused for a bounded time.
 func TestRefusalsEnd(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := &perAddress{limit: 1000, sources: map[netip.Addr]*source{}}

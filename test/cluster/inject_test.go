@@ -72,8 +72,7 @@ func (b *testbed) restartGracefully(ctx context.Context, i int) error {
 		harness.Sleep(ctx, 5*time.Millisecond)
 	}
 	b.targets.MarkFaulty(i)
-	// Calls that wait for long have three quarters of the shutdown timeout, a minute, unless the node
-	// was alone when it started.
+	// Calls that wait for long have three quarters of the shutdown timeout, a minute.
 	if err := node.Process.AwaitExit(75 * time.Second); err != nil {
 		b.targets.CancelRequests(i)
 		node.Kill()

@@ -208,12 +208,10 @@ func TestStatuses(t *testing.T) {
 }
 
 func TestLocalAddressesAreThoseOfTheServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	_, port, err := net.SplitHostPort(ports.Address(t))
 	require.NoError(t, err)
-	port := l.Addr().(*net.TCPAddr).Port
-	require.NoError(t, l.Close())
 	for _, host := range []string{"127.0.0.1", "localhost"} {
-		_, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: fmt.Sprintf("http://%s:%d", host, port)})
+		_, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: "http://" + net.JoinHostPort(host, port)})
 		code, _ := errcode.Of(err)
 		require.Equal(t, errcode.META0003, code)
 		require.ErrorContains(t, err, "the machine or container in which the server runs")

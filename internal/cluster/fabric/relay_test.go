@@ -42,10 +42,10 @@ func separate(t *testing.T, leading *fake) *separated {
 	s.leader = startNode(t, "c", localReplica(leading))
 	s.followersView.set(false, leaderOf(s.leader.address, s.leader.address))
 	s.follower = serveRelay(t, s.followersView, newClient(t, "c"), s.log)
-	nobody := ports.Address(t)
+	unused := ports.Address(t)
 	s.client = NewClient(ClientConfig{Self: identity("c", "client"), Log: quiet, Level: newest, Dial: func(address string) (nodelink.Conn, error) {
 		if address == s.leader.address && !s.reachable.Load() {
-			address = nobody
+			address = unused
 		}
 		return nodelink.Dial(address, nil)
 	}})

@@ -49,20 +49,20 @@ func (m *Manager) damaged(ctx context.Context, file pebbledb.DamagedFile, affect
 			open[id] = p
 		}
 	}
-	m.giveUp(ctx, file, open)
+	m.quarantineDispensable(ctx, file, open)
 }
 
-// replica is what giveUp needs of an open replica.
+// replica is what quarantineDispensable needs of an open replica.
 type replica interface {
 	Voters() []string
 	Quarantine(reason error)
 }
 
-// giveUp quarantines those of the damaged replicas without which the others have a majority. If two nodes find damage at
+// quarantineDispensable quarantines those of the damaged replicas without which the others have a majority. If two nodes find damage at
 // the same time, each must take the other one's replica into account. So they announce what they intend before they
 // request each other's status, and at least one of them learns of the other. Both may then continue, until the damage is
 // reported again.
-func (m *Manager) giveUp(ctx context.Context, file pebbledb.DamagedFile, damaged map[uint32]replica) {
+func (m *Manager) quarantineDispensable(ctx context.Context, file pebbledb.DamagedFile, damaged map[uint32]replica) {
 	for id, p := range damaged {
 		if len(p.Voters()) < minDispensable {
 			m.Log.Error("data of a partition is damaged, and it has too few replicas to copy it from another one: add replicas, or restore the data directory from a backup, before it is needed",

@@ -60,11 +60,11 @@ type damagedReplica struct {
 func (r *damagedReplica) Voters() []string { return r.voters }
 func (r *damagedReplica) Quarantine(error) { r.quarantined = true }
 
-// giveUp reports damage in the replica on a node, and returns whether it was quarantined.
-func (n *nodes) giveUp(i int, voters []string) bool {
+// quarantineDispensable reports damage in the replica on a node, and returns whether it was quarantined.
+func (n *nodes) quarantineDispensable(i int, voters []string) bool {
 	r := &damagedReplica{voters: voters}
 	file := pebbledb.DamagedFile{Path: "state/000007.sst", Reason: errors.New("checksum mismatch")}
-	n.managers[i].giveUp(context.Background(), file, map[uint32]replica{7: r})
+	n.managers[i].quarantineDispensable(context.Background(), file, map[uint32]replica{7: r})
 	return r.quarantined
 }
 
@@ -88,37 +88,37 @@ func TestReplicasThatAreNeededAreNotQuarantined(t *testing.T) {
 		"another incarnation runs":        {"a/x b/x c/x", "a/x b/y c/x", false},
 	} {
 		n := damagedNodes(strings.Fields(c.serving)...)
-		require.Equal(t, c.want, n.giveUp(0, strings.Fields(c.voters)), name)
+		require.Equal(t, c.want, n.quarantineDispensable(0, strings.Fields(c.voters)), name)
 		require.Equal(t, c.want, n.managers[0].Quarantine(7) != "", name)
 	}
 	n := damagedNodes("a/x", "b/x", "c/x")
 	n.draining = 2
-	require.False(t, n.giveUp(0, n.replicas), "a node is about to stop")
+	require.False(t, n.quarantineDispensable(0, n.replicas), "a node is about to stop")
 }
 
 // Two of three replicas with damage must not both give up: only the third one would remain, which may lack committed entries.
 func TestDamageOnTwoNodes(t *testing.T) {
 	n := damagedNodes("a/x", "b/x", "c/x")
-	require.True(t, n.giveUp(0, n.replicas))
-	require.False(t, n.giveUp(1, n.replicas))
+	require.True(t, n.quarantineDispensable(0, n.replicas))
+	require.False(t, n.quarantineDispensable(1, n.replicas))
 	require.True(t, n.managers[0].quarantine.add(7, "when it has stopped"))
-	require.False(t, n.giveUp(1, n.replicas))
+	require.False(t, n.quarantineDispensable(1, n.replicas))
 	n.managers[0].quarantine.rebuilt(7, time.Now())
 	n.replicas[0] = "a/x#1"
-	require.False(t, n.giveUp(1, []string{"a/x", "b/x", "c/x"}), "it has no vote yet")
-	require.True(t, n.giveUp(1, n.replicas))
+	require.False(t, n.quarantineDispensable(1, []string{"a/x", "b/x", "c/x"}), "it has no vote yet")
+	require.True(t, n.quarantineDispensable(1, n.replicas))
 
 	for range 1000 {
 		n := damagedNodes("a/x", "b/x", "c/x")
 		var gaveUp [2]bool
 		var wg sync.WaitGroup
 		for i := range gaveUp {
-			wg.Go(func() { gaveUp[i] = n.giveUp(i, n.replicas) })
+			wg.Go(func() { gaveUp[i] = n.quarantineDispensable(i, n.replicas) })
 		}
 		wg.Wait()
 		require.NotEqual(t, [2]bool{true, true}, gaveUp)
 		if gaveUp == [2]bool{} {
-			require.True(t, n.giveUp(0, n.replicas), "when the damage is reported again")
+			require.True(t, n.quarantineDispensable(0, n.replicas), "when the damage is reported again")
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 type quarantine struct {
 	mu       sync.Mutex // covers the fields below
 	replicas map[uint32]string
-	intended map[uint32]string // open replicas that are about to be put into quarantine, see giveUp
+	intended map[uint32]string // open replicas that are about to be put into quarantine, see quarantineDispensable
 	rebuilds map[uint32]rebuilds
 	closed   map[uint32]time.Time // since when a replica in quarantine has been closed
 }

@@ -453,6 +453,10 @@ func (e *explainer) backingOff() {
 		return
 	}
 	e.elsewhere()
+	if e.row.Text("last_failure_error_code") == string(errcode.RT0016) {
+		e.next("It is retried automatically, but each attempt fails until code with the steps of its journal runs at the address.")
+		return
+	}
 	e.next("It is retried automatically. `platform invocations resume %s` retries it immediately.", e.ID)
 }
 

@@ -154,7 +154,7 @@ func TestExplanations(t *testing.T) {
 				mismatchRemedy,
 				"`platform explain RT0016` explains this kind of failure.",
 				"Register the code that it started on, or code that executes the same steps, and then: `platform invocations resume ID --deployment latest` (or the id of its deployment).",
-				"It is retried automatically. `platform invocations resume ID` retries it immediately.",
+				"It is retried automatically, but each attempt fails until code with the steps of its journal runs at the address.",
 			},
 		},
 		"paused": {

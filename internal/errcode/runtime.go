@@ -98,7 +98,7 @@ var runtimeEntries = []Entry{
 		Code: RT0012, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Protocol violation",
 		Meaning: "The endpoint violated the service protocol: an unexpected status, content type or message, or one that cannot be decoded.",
-		Remedy:  "Check that the SDK version is compatible with the server and that no proxy alters the traffic. Otherwise it is a defect in the SDK or the server: report it.",
+		Remedy:  "If the message contains an HTTP status, read the log of the endpoint, or of a proxy in front of it, from the time of the failure: they sent that response. Otherwise check that the SDK version is compatible with the server and that no proxy alters the traffic; if so, it is a defect in the SDK or the server: report it.",
 	},
 	{
 		Code: RT0013, HTTPStatus: http.StatusInternalServerError,
@@ -121,7 +121,7 @@ var runtimeEntries = []Entry{
 	{
 		Code: RT0016, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Journal mismatch",
-		Meaning: "On replay the handler executed other steps than those in the journal. Either its code changed under a registered address, or it is not deterministic: it depends on time, randomness or outside data without recording them.",
+		Meaning: "On replay the handler executed other steps than those in the journal. Either its code changed under a registered address, or processes with different code share the address, for example behind a load balancer during an update, or it is not deterministic: it depends on time, randomness or outside data without recording them.",
 		Remedy:  "Record outside data and randomness in durable steps. Register changed code as a new deployment at an address of its own. To rescue this invocation, register code that executes the recorded steps and resume it there (`platform invocations resume <id> --deployment latest`, or the id of a deployment), or kill it.",
 	},
 	{

@@ -187,9 +187,7 @@ func (c *conn) calm(protocol int) {
 	if !c.calmed.CompareAndSwap(false, true) {
 		return
 	}
-	if l := c.listener; l.calmed != nil {
-		l.calmed(c.addr, "requests cancelled within a second of sending them")
-	}
+	c.listener.closed.add(c.addr, "requests cancelled within a second of sending them")
 	if protocol == 2 {
 		// The server may be writing a frame whose other half follows. The client then reads an invalid frame,
 		// which ends the connection, too.

@@ -34,10 +34,9 @@ type perAddress struct {
 	limit        int    // 0: none
 	key          string // of the limit, in the configuration
 	writeTimeout time.Duration
-	refused      func(addr netip.Addr, reason string)
 	problem      func(status int, code, message string) []byte
-
-	calmed func(addr netip.Addr, reason string) // a connection that cancelled too many requests was closed
+	refused      *refusals // new connections
+	closed       *refusals // connections that cancelled too many requests
 
 	mu      sync.Mutex // guards the fields below, and those of the sources
 	sources map[netip.Addr]*source
@@ -57,9 +56,7 @@ func (l *perAddress) Accept() (net.Conn, error) {
 		if message == "" {
 			return l.newConn(c, addr), nil
 		}
-		if l.refused != nil {
-			l.refused(addr, message)
-		}
+		l.refused.add(addr, message)
 		l.refuse(c, message)
 	}
 }
@@ -118,7 +115,11 @@ type refusals struct {
 	count  int
 }
 
+// add counts a connection of an address. Listeners of tests may have no refusals.
 func (r *refusals) add(addr netip.Addr, reason string) {
+	if r == nil {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count++

@@ -83,8 +83,7 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 	}
 	ln = &perAddress{
 		Listener: ln, limit: cfg.AddressConnections, key: cfg.AddressKey, writeTimeout: cfg.WriteTimeout, sources: map[netip.Addr]*source{},
-		refused: (&refusals{log: cfg.Log}).add, problem: cfg.Problem,
-		calmed: (&refusals{log: cfg.Log}).add,
+		problem: cfg.Problem, refused: &refusals{log: cfg.Log}, closed: &refusals{log: cfg.Log},
 	}
 	conns := &newConns{conns: map[net.Conn]struct{}{}}
 	srv := newServer(base, cfg, conns)

@@ -105,7 +105,7 @@ func (a *app) countTable(n client.Counts) {
 	for i, h := range n.ByService {
 		rows[i] = []string{term.Clean(h.Service), term.Clean(h.Handler)}
 	}
-	rows[len(n.ByService)] = []string{"TOTAL", ""}
+	rows[len(n.ByService)] = []string{"TOTAL", "-"}
 	column := func(name string, total int, of func(*client.HandlerCounts) int) {
 		if total == 0 {
 			return

@@ -63,7 +63,7 @@ func (a *app) ruleTable(p *term.Printer, rules []client.Rule, extra bool) {
 	}
 	header = append(header, "DISABLED")
 	if extra {
-		header = append(header, "DESCRIPTION", "VERSION", "LAST MODIFIED")
+		header = append(header, "DESCRIPTION", "VERSION", "LAST-MODIFIED")
 	}
 	rows := make([][]string, len(rules))
 	for i, r := range rules {

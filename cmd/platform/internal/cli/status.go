@@ -217,7 +217,7 @@ func (a *app) showStatus(list []serviceStatus, o statusOptions) {
 			keys = append(keys, []string{term.Clean(s.Name), fmt.Sprintf("(%d more keys)", left)})
 		}
 	}
-	a.Print.Table("", append(header, "OLDEST NOT SUSPENDED"), rows)
+	a.Print.Table("", append(header, "OLDEST-NOT-SUSPENDED"), rows)
 	if len(keys) > 0 {
 		a.Print.Println()
 		a.Print.Heading("Active Keys")

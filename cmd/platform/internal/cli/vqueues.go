@@ -93,7 +93,7 @@ func (a *app) queueTable(list []client.VQueue) {
 			countOfEntries(q.Inbox), countOfEntries(q.Running), countOfEntries(q.Suspended), countOfEntries(q.Held), countOfEntries(q.Finished),
 		}
 	}
-	header := []string{"ID", "SERVICE", "SCOPE", "LIMIT-KEY", "LOCK", "QUEUE-PAUSED", "INBOX", "RUNNING", "SUSPENDED", "PAUSED ENTRIES", "FINISHED"}
+	header := []string{"ID", "SERVICE", "SCOPE", "LIMIT-KEY", "LOCK", "QUEUE-PAUSED", "INBOX", "RUNNING", "SUSPENDED", "PAUSED-ENTRIES", "FINISHED"}
 	a.Print.Table("", header, rows)
 }
 

@@ -51,7 +51,7 @@ func (a *app) describeQueue(q client.VQueue, head client.VQueueHead, entries []c
 	for i, e := range entries {
 		rows[i] = []string{e.ID, e.Stage, e.Status, a.Print.Time(e.CreatedAt), command.OrDash(a.Print.Time(e.Transition)), strconv.Itoa(e.NumAttempts)}
 	}
-	a.Print.Table("", []string{"ID", "STAGE", "STATUS", "CREATED-AT", "IN STAGE SINCE", "ATTEMPTS"}, rows)
+	a.Print.Table("", []string{"ID", "STAGE", "STATUS", "CREATED-AT", "IN-STAGE-SINCE", "ATTEMPTS"}, rows)
 }
 
 // pauseDetails describes when an operator paused something, from where and why, if known.

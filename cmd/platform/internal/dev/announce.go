@@ -78,7 +78,7 @@ The source of the sample is in deploy/sample. Ctrl-C stops everything.
 }
 
 func (r *running) showNodes() {
-	r.o.Print.Printf("%-6s%-10s%-26s%-26s\n", "NODE", "PID", "INGRESS", "ADMIN API")
+	r.o.Print.Printf("%-6s%-10s%-26s%-26s\n", "NODE", "PID", "INGRESS", "ADMIN-API")
 	for _, n := range r.nodes {
 		r.o.Print.Printf("%-6s%-10s%-26s%-26s\n", n.name, strconv.Itoa(n.current().PID()), n.ingress(""), n.admin(""))
 	}

@@ -222,7 +222,7 @@ func (a *commands) featureTable(level feature.Level) {
 		}
 		rows = append(rows, []string{strconv.FormatUint(uint64(c.Level), 10), used, string(c.Kind), c.Name, c.Description})
 	}
-	a.Print.Table("", []string{"LEVEL", "IN USE", "KIND", "NAME", "WHAT"}, rows)
+	a.Print.Table("", []string{"LEVEL", "IN-USE", "KIND", "NAME", "WHAT"}, rows)
 }
 
 func votersText(m *client.MetadataHealth) string {

@@ -116,7 +116,7 @@ func (a *commands) recoveryTable(plans []client.PartitionRecovery, nodes []clien
 			command.OrDash(term.Clean(strings.Join(p.Missing, ", "))), command.OrDash(strings.Join(discarded, ", ")), state,
 		}
 	}
-	a.Print.Table("", []string{"ID", "FROM", "LAST ENTRY", "MISSING", "REPLACED", "STATE"}, rows)
+	a.Print.Table("", []string{"ID", "FROM", "LAST-ENTRY", "MISSING", "REPLACED", "STATE"}, rows)
 }
 
 func (a *commands) recoveryOutcome(done []client.PartitionRecovery) error {

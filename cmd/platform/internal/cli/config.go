@@ -22,7 +22,12 @@ func (a *app) config() *cobra.Command {
 		Use:   "config",
 		Short: "Show and change the environments of this program",
 		Long: `Environments are servers with a name: tables of the configuration file. The file is config.toml in
-~/.config/platform, or what PLATFORM_CLI_CONFIG names.`,
+~/.config/platform, in the directory that PLATFORM_CLI_CONFIG_HOME names, or the file that
+PLATFORM_CLI_CONFIG names:
+
+  [prod]
+  admin_base_url = "https://admin.example.com/"
+  ingress_base_url = "https://ingress.example.com/"`,
 	}, a.configList(), a.configUse(), a.configView(), a.configEdit())
 	for _, sub := range cmd.Commands() {
 		sub.Annotations = map[string]string{command.WithoutServer: "yes"}

@@ -171,10 +171,13 @@ func EnvironmentNames(profiles map[string]profile) []string {
 
 // UnknownEnvironment returns the error of an environment that the configuration file does not have.
 func UnknownEnvironment(name, file string, found bool, names []string) error {
+	table := fmt.Sprintf("a table [%s] with the keys admin_base_url and ingress_base_url. --admin-url and --ingress-url select a server without an environment.", name)
 	if !found {
-		return fmt.Errorf("environment %q is not defined: the configuration file %s does not exist", name, file)
+		err := fmt.Errorf("environment %q is not defined: the configuration file %s does not exist", name, file)
+		return WithHint(err, "`platform config edit` creates the file; an environment is "+table)
 	}
-	return fmt.Errorf("environment %q is not in %s, which has %s", name, file, strings.Join(names, ", "))
+	err := fmt.Errorf("environment %q is not in %s, which has %s", name, file, strings.Join(names, ", "))
+	return WithHint(err, "`platform config edit` opens the file; an environment is "+table)
 }
 
 // applyFile applies the profile of the environment.

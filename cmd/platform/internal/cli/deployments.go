@@ -169,9 +169,11 @@ func (a *app) describeDeployment(ctx context.Context, d client.Deployment, extra
 	a.Print.Fields("  ", fields...)
 	a.notices(d.Info)
 	slices.SortFunc(d.Services, func(a, b client.Service) int { return cmp.Compare(a.Name, b.Name) })
+	var latest []string
 	for _, s := range d.Services {
 		mark := ""
 		if slices.ContainsFunc(services, func(l client.Service) bool { return l.Name == s.Name && l.Revision == s.Revision }) {
+			latest = append(latest, s.Name)
 			mark = " " + a.Print.Green("[Latest]")
 		}
 		a.Print.Println()
@@ -179,6 +181,25 @@ func (a *app) describeDeployment(ctx context.Context, d client.Deployment, extra
 		a.Print.Fields("  ", term.Field{Name: "Type", Value: s.Type}, term.Field{Name: "Revision", Value: strconv.Itoa(s.Revision) + mark})
 		a.handlerTable("  ", s.Handlers)
 	}
+	return a.deploymentFailures(ctx, latest)
+}
+
+// deploymentFailures shows why attempts of services fail now. Without failures, it prints nothing.
+func (a *app) deploymentFailures(ctx context.Context, services []string) error {
+	if len(services) == 0 {
+		return nil
+	}
+	const most = 5
+	page, _, err := a.Client.Failures(ctx, client.Filter{Service: services, Status: []string{"backing-off", "paused", "running"}}, most)
+	if client.IsNotFound(err) { // an older server
+		return nil
+	}
+	if err != nil || len(page.Groups) == 0 {
+		return err
+	}
+	a.Print.Println()
+	a.Print.Heading("Failing now")
+	a.failureTable(client.FailurePage{Groups: page.Groups})
 	return nil
 }
 

@@ -33,7 +33,11 @@ func (a *app) history(events []client.Event) {
 func eventText(e client.Event) string {
 	switch e.Type {
 	case "TransientError":
-		return "attempt failed" + failureSuffix(&e.Content.Failure)
+		text := "attempt failed"
+		if n := e.Content.Attempts; n > 0 { // a failure that repeats the one before it is no event of its own
+			text = fmt.Sprintf("attempt %d failed", n)
+		}
+		return text + failureSuffix(&e.Content.Failure)
 	case "Paused":
 		text := "paused" + pausedBy(&client.Pause{Cause: e.Content.Cause, By: e.Content.By, Reason: e.Content.Reason, Attempts: e.Content.Attempts})
 		if e.Content.LastFailure != nil {

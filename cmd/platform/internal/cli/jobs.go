@@ -82,7 +82,8 @@ func (a *app) jobsStart() *cobra.Command {
 		if err := a.checkServices(ctx, r.Filter["service"]); err != nil {
 			return err
 		}
-		if err := a.Confirm(fmt.Sprintf("Start a job: %s %s?", r.Operation, jobTargets(r.Filter, len(r.InvocationIDs)))); err != nil {
+		question := fmt.Sprintf("Start a job: %s %s%s?", r.Operation, jobTargets(r.Filter, len(r.InvocationIDs)), a.matching(ctx, &r))
+		if err := a.Confirm(question); err != nil {
 			return err
 		}
 		job, err := a.Client.StartJob(ctx, r)
@@ -99,6 +100,35 @@ func (a *app) jobsStart() *cobra.Command {
 		return a.watchJob(ctx, job.ID, *asJSON)
 	})
 	return cmd
+}
+
+// jobStatuses are the statuses on which an operation has an effect.
+func jobStatuses(operation string) []string {
+	switch operation {
+	case "restart-as-new", "purge":
+		return []string{"completed"}
+	case "resume":
+		return resumeStatuses
+	case "pause":
+		return pauseStatuses
+	}
+	return openStatuses
+}
+
+// matching describes how many invocations the filter of a job matches now; empty if that is not known.
+func (a *app) matching(ctx context.Context, r *client.JobRequest) string {
+	if len(r.Filter) == 0 {
+		return ""
+	}
+	counts, err := a.Client.CountMatching(ctx, r.Filter)
+	if err != nil || !counts.Complete {
+		return "" // the server reports what is wrong with the filter when the job starts
+	}
+	n := 0
+	for _, status := range jobStatuses(r.Operation) {
+		n += counts.ByStatus[status]
+	}
+	return fmt.Sprintf(" (%d now)", n)
 }
 
 // addFilters adds the values of --filter, and removes names without values.

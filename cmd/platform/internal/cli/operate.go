@@ -30,6 +30,12 @@ type operation struct {
 const operationQuery = `The query is an invocation id, the id of a failure group, or selects the invocations of a
 service, object or handler: <service>, <service>/<handler>, <object>/<key>, <object>/<key>/<handler>.`
 
+// Statuses of the invocations that can be paused and resumed.
+var (
+	pauseStatuses  = []string{"ready", "running", "backing-off", "suspended"}
+	resumeStatuses = []string{"paused", "suspended", "backing-off"}
+)
+
 // groupPrefix is the beginning of the ids of failure groups.
 const groupPrefix = "fg_"
 
@@ -84,7 +90,7 @@ executed steps remain. Prefer cancel.`,
 }
 
 func (a *app) invocationsPause() *cobra.Command {
-	op := &operation{name: "pause", verb: "Pause", done: "Paused", statuses: []string{"ready", "running", "backing-off", "suspended"}}
+	op := &operation{name: "pause", verb: "Pause", done: "Paused", statuses: pauseStatuses}
 	cmd := &cobra.Command{
 		Use:   "pause <query>",
 		Short: "Stop invocations until they are resumed",
@@ -108,7 +114,7 @@ another one, whose code must execute the same steps as those in the journal.`,
 
 // resume makes cmd resume invocations.
 func (a *app) resume(cmd *cobra.Command) *cobra.Command {
-	op := &operation{name: "resume", verb: "Resume", done: "Resumed", statuses: []string{"paused", "suspended", "backing-off"}}
+	op := &operation{name: "resume", verb: "Resume", done: "Resumed", statuses: resumeStatuses}
 	cmd.Flags().StringVar(&op.deployment, "deployment", "", "deployment to continue on: keep, latest or the id of a deployment (default keep)")
 	return op.command(a, cmd, nil)
 }
@@ -202,7 +208,7 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 	}
 	a.selectionTable(op, selected)
 	if more {
-		a.Hint.Box(fmt.Sprintf("More than these %d invocations match.", len(selected)), "Repeat the command, use --limit, or start a job for all of them: see `platform jobs start --help`.")
+		a.Hint.Box(fmt.Sprintf("More than these %d invocations match.", len(selected)), "Repeat the command, use --limit, or start a job for all of them"+a.jobCommand(ctx, op, query)+".")
 	}
 	if err := a.Confirm(fmt.Sprintf("%s %s?", op.verb, countOf(len(selected)))); err != nil {
 		return err
@@ -222,6 +228,47 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 		return a.reportPause(ctx, all)
 	}
 	return a.reportBatch(op, all)
+}
+
+// jobCommand returns the command of a job for all that a query selects; a reference to its options if
+// the job cannot be given the query or the operation.
+func (a *app) jobCommand(ctx context.Context, op *operation, query string) string {
+	const help = ": see `platform jobs start --help`"
+	if !slices.Contains(jobOperations, op.name) {
+		return ""
+	}
+	flags := []string{}
+	if strings.HasPrefix(query, groupPrefix) {
+		flags = append(flags, "--filter", "failure_group="+query)
+	} else {
+		q, err := a.queryOf(ctx, query)
+		if err != nil {
+			return help
+		}
+		for _, f := range []struct {
+			name   string
+			values []string
+		}{{"service", q.Service}, {"handler", q.Handler}, {"key", q.Key}, {"scope", op.scopes}} {
+			for _, value := range f.values {
+				flags = append(flags, "--"+f.name, shellWord(value))
+			}
+		}
+	}
+	if op.deployment != "" {
+		flags = append(flags, "--deployment", op.deployment)
+	}
+	return fmt.Sprintf(": `platform jobs start %s %s`", op.name, strings.Join(flags, " "))
+}
+
+// shellWord quotes a word for a shell, if it needs quotes.
+func shellWord(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+,", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(term.Clean(word), "'", `'\''`) + "'"
 }
 
 // service returns the service that a query selects.
@@ -353,7 +400,7 @@ func (a *app) refusals(done client.Batch) error {
 	for i, f := range done.Failed {
 		rows[i] = []string{f.ID, term.Clean(f.Error)}
 	}
-	a.Print.Table("", []string{"ID", "REFUSED BECAUSE"}, rows)
+	a.Print.Table("", []string{"ID", "REFUSED-BECAUSE"}, rows)
 	return refusedError(done)
 }
 
@@ -391,7 +438,7 @@ func (a *app) restarted(list []client.BatchSuccess) {
 	for i, s := range list {
 		rows[i] = []string{s.ID, s.New}
 	}
-	a.Print.Table("", []string{"OLD ID", "NEW ID"}, rows)
+	a.Print.Table("", []string{"OLD-ID", "NEW-ID"}, rows)
 	a.Print.Printf("%s Restarted %s\n", a.Print.Green("[OK]:"), countOf(len(list)))
 }
 

@@ -204,6 +204,12 @@ func (c *Client) Count(ctx context.Context, f Filter) (n Counts, response *Respo
 	return n, response, err
 }
 
+// CountMatching returns the numbers of the invocations that match filters of the admin API.
+func (c *Client) CountMatching(ctx context.Context, filters url.Values) (n Counts, err error) {
+	_, err = c.adminJSON(ctx, http.MethodGet, "/invocations/counts"+queryOf(filters), nil, &n)
+	return n, err
+}
+
 // FailureGroup is failed invocations with a common cause.
 type FailureGroup struct {
 	ID          string         `json:"id"`

@@ -234,7 +234,7 @@ func (p *Proposer[R]) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-p.wake:
-			p.drain()
+			p.drain(ctx)
 		case <-ctx.Done():
 			p.close()
 			close(p.sent)
@@ -260,9 +260,10 @@ func (p *Proposer[R]) close() {
 }
 
 // drain proposes the queue, batch by batch, as far as the bounds on entries in flight
-// allow.
-func (p *Proposer[R]) drain() {
-	for {
+// allow. It stops when ctx ends, even if a completion ends it: the commands behind one that
+// failed may depend on it.
+func (p *Proposer[R]) drain(ctx context.Context) {
+	for ctx.Err() == nil {
 		if c, ok := p.takeBulk(); ok {
 			p.proposeBulk(c)
 			continue

@@ -182,10 +182,33 @@ func TestStoppedProposerRefusesDefinitely(t *testing.T) {
 	require.ErrorIs(t, p.Run(ctx), context.Canceled)
 	o.wg.Wait()
 	require.ErrorIs(t, p.Submit(nil, 0, &o), ErrStopped)
-	if len(o.errs) > 0 { // Run may have chosen to propose it first
-		require.ErrorIs(t, o.errs[0], ErrStopped)
-		requireCommands(t, j, 0)
-	}
+	require.Len(t, o.errs, 1)
+	require.ErrorIs(t, o.errs[0], ErrStopped)
+	requireCommands(t, j, 0)
+}
+
+// The outcome of a command may end the leadership: what follows would then leave a gap.
+func TestNothingIsProposedAfterACompletionHasEndedTheContext(t *testing.T) {
+	g, j := aloneGroup(t)
+	p, err := NewProposer[uint64](g, ProposerConfig{MaxBatchCommands: 1, Seal: func(batch [][]byte) ([]byte, error) {
+		if bytes.Equal(batch[0], []byte("first")) {
+			return nil, errPlanted
+		}
+		return sealJournal(batch)
+	}})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, p.Submit([]byte("first"), 0, CompletionFunc[uint64](func(_ uint64, err error) {
+		require.ErrorIs(t, err, errPlanted)
+		cancel()
+	})))
+	var o outcomes
+	o.expect(t, p, []byte("second"))
+	require.ErrorIs(t, p.Run(ctx), context.Canceled)
+	o.wg.Wait()
+	require.Len(t, o.errs, 1)
+	require.ErrorIs(t, o.errs[0], ErrStopped)
+	requireCommands(t, j, 0)
 }
 
 func TestSealErrorConcernsItsBatchOnly(t *testing.T) {
@@ -338,7 +361,7 @@ func TestCommandsJoinTheEntryThatFollowsTheOneBeingWritten(t *testing.T) {
 	}
 	require.Empty(t, o.errs)
 	for i, size := range seal.sizes {
-		require.Equal(t, []int{1, 20}[i%2], size)
+		require.Equal(t, []int{1, 20}[i%2], size, "%v", seal.sizes)
 	}
 	require.Len(t, seal.sizes, 20)
 }

@@ -286,6 +286,7 @@ func TestRefusedUpdatesOfState(t *testing.T) {
 		{"Counter", `{"object_key":"k","new_state":{"a":null}}`, 422},
 		{"Counter", `{"object_key":"k","new_state":{"` + strings.Repeat("k", limits.Key+1) + `":"x"}}`, 422},
 		{"Counter", `{"object_key":"` + strings.Repeat("k", limits.Key+1) + `","new_state":{"k":"x"}}`, 422},
+		{"Counter", `{"object_key":"` + strings.Repeat("k", limits.Names+1) + `","new_state":{}}`, 422},
 		{"Counter", `{"object_key":"k","new_state":{},"scope":"s"}`, 400},
 		{"Greeter", `{"object_key":"k","new_state":{}}`, 400},
 		{"Nobody", `{"object_key":"k","new_state":{"a":"b"}}`, 404},

@@ -110,8 +110,13 @@ func (s *Server) updateState(c echo.Context) error {
 		return rest.Unprocessable("the field 'object_key' is missing")
 	case body.NewState == nil:
 		return rest.Unprocessable("the field 'new_state' is missing; {} removes all state")
-	case len(*body.ObjectKey) > limits.Key && len(body.NewState) > 0:
-		return rest.Unprocessable("the field 'object_key' is invalid: it has %d bytes, at most %d", len(*body.ObjectKey), limits.Key)
+	}
+	longest := limits.Key
+	if len(body.NewState) == 0 { // older servers accepted longer keys
+		longest = limits.Names
+	}
+	if n := len(*body.ObjectKey); n > longest {
+		return rest.Unprocessable("the field 'object_key' is invalid: it has %d bytes, at most %d", n, longest)
 	}
 	wait, err := rest.QueryBool(c, "wait")
 	if err != nil {

@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 
+	"platform/internal/limits"
 	"platform/partition/journal"
 )
 
@@ -46,12 +47,20 @@ func (m *Machine) setState(inv *Invocation, payload []byte) error {
 	return err
 }
 
+// deleteState deletes a key. One that is too long to be set may have been stored by an older
+// server. If it was not, it must not be written, which a deletion does.
 func (m *Machine) deleteState(inv *Invocation, payload []byte) error {
 	c, err := journal.ParseState(journal.ClearState, payload)
-	if err == nil {
-		m.st.DeleteValue(inv.Target.Object(), c.Key)
+	if err != nil {
+		return err
 	}
-	return err
+	if len(c.Key) > limits.Key {
+		if _, found, err := m.st.Value(inv.Target.Object(), c.Key); err != nil || !found {
+			return err
+		}
+	}
+	m.st.DeleteValue(inv.Target.Object(), c.Key)
+	return nil
 }
 
 func (m *Machine) stateKeys(o Object) ([][]byte, error) {

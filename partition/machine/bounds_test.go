@@ -3,12 +3,14 @@ package machine_test
 import (
 	"fmt"
 	"iter"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/limits"
 	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -638,4 +640,26 @@ func TestOneEntryEvaluatesABoundedNumberOfLeaves(t *testing.T) {
 		require.Equal(t, level >= feature.Level4, inv.Seen < inv.Length, "it runs before all results are there")
 		require.LessOrEqual(t, inv.Seen, uint32(1+sleeps+seen))
 	}
+}
+
+// A deletion writes its key, too, so that of a long key is carried out only if older servers have stored
+// the key.
+func TestLongKeysThatDoNotExistAreNotDeleted(t *testing.T) {
+	b := newBounded(t, feature.Level1)
+	id, to := ids.NewInvocation(1, [16]byte{1}), machine.Target{Service: "S", Key: "k", Handler: "h", Type: target.ObjectExclusive}
+	attempt := b.invoke(id, to, journal.NewInput(nil, nil))
+	long := strings.Repeat("k", limits.Key+1)
+	b.st.PutValue(to.Object(), []byte(long), []byte("v"))
+	clear := func(key string) (deleted int) {
+		before := b.st.state
+		b.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: []machine.Step{machinetest.ClearState(key)}})
+		return b.st.state - before
+	}
+	require.Equal(t, 1, clear("short"))
+	require.Equal(t, 0, clear(long+"x"))
+	require.Equal(t, 1, clear(long))
+	_, found, err := b.st.Value(to.Object(), []byte(long))
+	require.NoError(t, err)
+	require.False(t, found)
+	require.Equal(t, 0, clear(long))
 }

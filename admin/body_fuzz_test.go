@@ -43,6 +43,8 @@ func (plans) MarkFailure(context.Context, metadata.FailureMarkEdit) (metadata.Fa
 
 func (plans) Tokens() []metadata.Token { return nil }
 
+func (plans) ConfirmedTokens(context.Context) ([]metadata.Token, error) { return nil, nil }
+
 func (plans) Token(string) (metadata.Token, bool) { return metadata.Token{}, false }
 
 func (plans) CreateToken(_ context.Context, token metadata.Token) (metadata.Token, error) {

@@ -20,6 +20,7 @@ import (
 // tokenRegistry stores access tokens.
 type tokenRegistry interface {
 	Tokens() []metadata.Token
+	ConfirmedTokens(context.Context) ([]metadata.Token, error)
 	Token(id string) (metadata.Token, bool)
 	CreateToken(context.Context, metadata.Token) (metadata.Token, error)
 	RevokeToken(ctx context.Context, id string) (metadata.Token, error)
@@ -128,9 +129,13 @@ func (s *Server) listTokens(c echo.Context) error {
 }
 
 // revokeToken revokes a token by ID or name, or a leaked one by its text; by the name of a user, all
-// sessions of the user.
+// sessions of the user. This node may not know the token yet, or what it permits.
 func (s *Server) revokeToken(c echo.Context) error {
-	tokens := s.tokensNamed(c.Param("token"))
+	confirmed, err := s.registry.ConfirmedTokens(c.Request().Context())
+	if err != nil {
+		return tokenError(err)
+	}
+	tokens := tokensNamed(confirmed, c.Param("token"))
 	p := access.From(c.Request().Context())
 	if slices.ContainsFunc(tokens, func(t metadata.Token) bool { return slices.Contains(t.Roles, string(access.Admin)) }) && !p.Allows(access.Administer) {
 		return &rest.Error{Status: http.StatusForbidden, Message: "only the role admin can revoke a token with the role admin"}
@@ -154,15 +159,15 @@ func (s *Server) revokeToken(c echo.Context) error {
 
 // tokensNamed returns the token with an ID, or those with a name. If there is none, the
 // registry refuses the ID.
-func (s *Server) tokensNamed(text string) (named []metadata.Token) {
+func tokensNamed(tokens []metadata.Token, text string) (named []metadata.Token) {
 	if id, ok := access.SecretID(text); ok {
 		text = id
 	}
-	if t, known := s.registry.Token(text); known { // a name may have the form of an ID
-		return []metadata.Token{t}
-	}
-	for _, t := range s.registry.Tokens() {
-		if t.Name == text {
+	for _, t := range tokens {
+		switch text {
+		case t.ID: // a name may have the form of an ID
+			return []metadata.Token{t}
+		case t.Name:
 			named = append(named, t)
 		}
 	}

@@ -82,10 +82,14 @@ func ActionObject(ctx context.Context, object string) {
 }
 
 // actionOf returns the action that an entry is to contain, nil for none: there is none, the
-// command is one, or other nodes do not know actions yet.
+// command is one or changes nothing, or other nodes do not know actions yet.
 func (s *Store) actionOf(ctx context.Context, cmd command) *Action {
+	switch cmd.(type) {
+	case *recordAction, *barrier:
+		return nil
+	}
 	a, _ := ctx.Value(actionKey{}).(*audited)
-	if _, is := cmd.(*recordAction); a == nil || is || s.FeatureLevel() < feature.Level4 {
+	if a == nil || s.FeatureLevel() < feature.Level4 {
 		return nil
 	}
 	a.recorded.Store(true)

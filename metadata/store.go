@@ -165,10 +165,17 @@ type AwaitNodesFunc func(ctx context.Context, index uint64)
 // a service here, a client may call it on any node.
 func proposeToAll[T any](ctx context.Context, s *Store, cmd command) (T, error) {
 	result, err := propose[T](ctx, s, cmd)
-	if err == nil && s.awaitNodes != nil {
-		s.awaitNodes(ctx, s.AppliedIndex())
+	if err == nil {
+		s.awaitAll(ctx)
 	}
 	return result, err
+}
+
+// awaitAll waits until all nodes that keep up have applied what this node has applied.
+func (s *Store) awaitAll(ctx context.Context) {
+	if s.awaitNodes != nil {
+		s.awaitNodes(ctx, s.AppliedIndex())
+	}
 }
 
 // Follow waits until this node has applied the log up to index.

@@ -75,21 +75,31 @@ func (s *Store) Tokens() []Token { return s.source.current().tokens }
 // Token returns a token; false if there is none with that ID.
 func (s *Store) Token(id string) (Token, bool) { return s.source.current().token(id) }
 
-// CreateToken adds a token, whose time of creation it sets. The error can be ErrTooManyTokens,
-// ErrTokenExists or an *InvalidError. If the token is a session, all nodes that keep up know it: the
-// next request of the browser may be sent to another node.
+// ConfirmedTokens is Tokens as of a moment after the call began, even if this node's view is outdated.
+func (s *Store) ConfirmedTokens(ctx context.Context) ([]Token, error) {
+	if _, err := propose[any](ctx, s, &barrier{}); err != nil {
+		return nil, err
+	}
+	return s.Tokens(), nil
+}
+
+// CreateToken adds a token, whose time of creation it sets, and returns when all nodes that keep up
+// know it: the next request may be sent to another node. The error can be ErrTooManyTokens,
+// ErrTokenExists or an *InvalidError.
 func (s *Store) CreateToken(ctx context.Context, token Token) (Token, error) {
 	token.CreatedAt = fromMillis(s.now().UnixMilli())
-	if token.Session {
-		return proposeToAll[Token](ctx, s, &createToken{token})
-	}
-	return propose[Token](ctx, s, &createToken{token})
+	return proposeToAll[Token](ctx, s, &createToken{token})
 }
 
 // RevokeToken deletes a token and returns when all nodes that keep up know it. The error can be
-// ErrTokenNotFound.
+// ErrTokenNotFound, which holds on these nodes, too: an earlier request, whose response was lost, may
+// have deleted the token.
 func (s *Store) RevokeToken(ctx context.Context, id string) (Token, error) {
-	return proposeToAll[Token](ctx, s, &revokeToken{id})
+	token, err := proposeToAll[Token](ctx, s, &revokeToken{id})
+	if errors.Is(err, ErrTokenNotFound) {
+		s.awaitAll(ctx)
+	}
+	return token, err
 }
 
 // UseTokens records when tokens were last used.

@@ -2,12 +2,15 @@ package metadata
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup"
 )
 
 // fullToken has all fields set.
@@ -63,6 +66,28 @@ func TestTokensAreCreatedUsedAndRevoked(t *testing.T) {
 	require.False(t, known)
 	_, err = m.RevokeToken(t.Context(), token.ID)
 	require.ErrorIs(t, err, ErrTokenNotFound)
+}
+
+// A client may use a new token at any node, and a revoked one at none, even if the response to the
+// revocation was lost and it is repeated.
+func TestChangesOfTokensWaitForAllNodes(t *testing.T) {
+	m := atLevel4(t)
+	waited := 0
+	m.awaitNodes = func(context.Context, uint64) { waited++ }
+	m.replica = &replica{fsm: &fsm{}}
+	m.replica.fsm.applied.Store(&raftgroup.Position{})
+	for i, token := range []Token{fullToken(), fullSession()} {
+		token.ExpiresAt = m.now().Add(time.Hour)
+		_, err := m.CreateToken(t.Context(), token)
+		require.NoError(t, err)
+		require.Equal(t, 3*i+1, waited, "creation")
+		_, err = m.RevokeToken(t.Context(), token.ID)
+		require.NoError(t, err)
+		require.Equal(t, 3*i+2, waited, "revocation")
+		_, err = m.RevokeToken(t.Context(), token.ID)
+		require.ErrorIs(t, err, ErrTokenNotFound)
+		require.Equal(t, 3*i+3, waited, "repeated revocation")
+	}
 }
 
 func TestTokensAreBounded(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 )
 
@@ -23,8 +22,18 @@ type fakeServer struct {
 
 	mu       sync.Mutex // covers requests
 	requests []string
+}
 
-	fading atomic.Int32 // how often the service Fading was requested
+// requested returns how often a path was requested.
+func (f *fakeServer) requested(path string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, line := range f.requests {
+		if strings.HasPrefix(line, http.MethodGet+" "+path) {
+			n++
+		}
+	}
+	return n
 }
 
 func newFakeServer(dir string) *fakeServer {
@@ -53,9 +62,9 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer, ok := adminAnswers[r.Method+" "+r.URL.Path]
-	if r.URL.Path == "/services/Fading" {
+	if strings.HasPrefix(r.URL.Path, "/services/Fading") {
 		// Present twice, then absent.
-		ok = f.fading.Add(1) <= 2
+		answer, ok = adminAnswers["GET /services/Fading"], f.requested(r.URL.Path) <= 2
 	}
 	if r.Method == http.MethodPost && r.URL.Path == "/deployments" {
 		answer, ok = registered(body), true

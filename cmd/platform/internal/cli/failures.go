@@ -39,6 +39,7 @@ func (a *app) failuresList() *cobra.Command {
 	filterFlags(cmd.Flags(), &f)
 	limit := cmd.Flags().Int("limit", 100, "at most this many groups")
 	return command.ViewResponse(a.App, cmd, func(ctx context.Context, _ []string) (page client.FailurePage, response *client.Response, err error) {
+		f := f // --watch runs this repeatedly
 		if *limit < 1 || *limit > largestPage {
 			return page, nil, command.UsageError(fmt.Sprintf("--limit must be from 1 to %d", largestPage))
 		}

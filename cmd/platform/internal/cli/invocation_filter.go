@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,6 +53,7 @@ func timeFlags(f *client.Filter) []timeFlag {
 
 // completeFilter resolves the addresses of deployments and converts durations to times.
 func (a *app) completeFilter(ctx context.Context, f *client.Filter) error {
+	f.Deployment = slices.Clone(f.Deployment)
 	for i, name := range f.Deployment {
 		id, err := a.deploymentID(ctx, name)
 		if err != nil {
@@ -85,6 +87,7 @@ target is as for list.`,
 	cmd.Flags().SortFlags = false
 	filterFlags(cmd.Flags(), &s.Filter)
 	return command.ViewResponse(a.App, cmd, func(ctx context.Context, args []string) (n client.Counts, response *client.Response, err error) {
+		s := s // --watch runs this repeatedly
 		if err = a.narrow(ctx, &s, args); err == nil {
 			err = a.completeFilter(ctx, &s.Filter)
 		}

@@ -68,6 +68,7 @@ are kept. The target selects those of a service, object or handler: <service>, <
 	flags.BoolVar(&s.OldestFirst, "oldest-first", false, "oldest first")
 	asJSON := command.JSONFlag(flags)
 	a.Shows(cmd, func(ctx context.Context, args []string) error {
+		s := s // --watch runs this repeatedly
 		if err := s.complete(); err != nil {
 			return err
 		}

@@ -68,6 +68,8 @@ func broken(err error) *failure {
 		err = fmt.Errorf("the stream was reset with %s", reset.Code)
 	} else if op, ok := errors.AsType[*net.OpError](err); ok && op.Source != nil {
 		err = fmt.Errorf("%s %s: %w", op.Op, op.Addr, op.Err)
+	} else if endpoint.SendFailed(err) {
+		err = errors.New("the connection was lost while sending")
 	}
 	return failureOf(errcode.New(errcode.RT0010, "connection to the endpoint: %w", err))
 }

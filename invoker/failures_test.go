@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -255,6 +256,34 @@ func TestBrokenConnectionsAreReportedAlike(t *testing.T) {
 	}
 	require.Equal(t, texts[0], texts[1])
 	require.Equal(t, "connection to the endpoint: read 127.0.0.1:80: connection reset by peer", texts[0])
+}
+
+// net/http reports the streams of a connection that it has closed as if the client had done so.
+func TestALostConnectionIsNotReportedAsClosedByTheClient(t *testing.T) {
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	started := make(chan struct{})
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(started)
+		<-r.Context().Done()
+	}))
+	server.Config.Protocols = &protocols
+	server.Start()
+	t.Cleanup(server.Close)
+	conn, err := (&http.Transport{Protocols: &protocols}).NewClientConn(t.Context(), "http", server.Listener.Addr().String())
+	require.NoError(t, err)
+	go func() {
+		<-started
+		_ = conn.Close()
+	}()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, http.NoBody)
+	require.NoError(t, err)
+	response, err := conn.RoundTrip(request)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	require.Error(t, err)
+	require.Equal(t, "connection to the endpoint: the connection was lost while sending", broken(err).Message)
 }
 
 func TestFailureTextsAreBounded(t *testing.T) {

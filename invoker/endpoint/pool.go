@@ -96,15 +96,20 @@ func (p *pool) roundTrip(r *http.Request, b *body) (*http.Response, error) {
 	}
 }
 
-// Errors for which the standard library exports no value. They all mean that the peer has
+// Errors for which the standard library exports no value. All but forceClosed mean that the peer has
 // not processed the request. A test provokes those that a peer can cause.
 const (
 	goAway         = "http2: Transport received Server's graceful shutdown GOAWAY"
 	unusable       = "http2: client conn not usable"
 	notEstablished = "http2: client conn could not be established"
 	connClosed     = "http2: client conn is closed"
+	forceClosed    = "http2: client connection force closed via ClientConn.Close"
 	maxReserves    = 20 // attempts to reserve a stream before giving up
 )
+
+// SendFailed reports whether a stream ended because writing to its connection failed. net/http then closes
+// the connection, and the other streams get an error that reads as if the client had done so.
+func SendFailed(err error) bool { return err.Error() == forceClosed }
 
 // unprocessed reports whether a request failed before the peer processed it.
 func unprocessed(err error) bool {

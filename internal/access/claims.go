@@ -76,6 +76,11 @@ func (c *Claims) Roles(claims map[string]any) (roles []Role) {
 	return roles
 }
 
+// Present reports whether an account has any of the claims that determine its roles.
+func (c *Claims) Present(claims map[string]any) bool {
+	return slices.ContainsFunc(c.paths, func(path string) bool { return claimValue(claims, path) != nil })
+}
+
 // Unverified reports whether an e-mail address that the provider has not verified would determine the
 // name or the roles: with many providers, users can enter any address.
 func (c *Claims) Unverified(claims map[string]any) bool {
@@ -84,18 +89,22 @@ func (c *Claims) Unverified(claims map[string]any) bool {
 
 const emailClaim = "email"
 
+// claimValue returns a claim; nil if there is none.
+func claimValue(claims map[string]any, path string) any {
+	if direct, ok := claims[path]; ok {
+		return direct // names of claims may have dots
+	}
+	var value any = claims
+	for part := range strings.SplitSeq(path, ".") {
+		object, _ := value.(map[string]any)
+		value = object[part]
+	}
+	return value
+}
+
 // claimValues returns the texts of a claim: a string, words separated by spaces, or a list.
 func claimValues(claims map[string]any, path string) (values []string) {
-	var value any = claims
-	if direct, ok := claims[path]; ok {
-		value = direct // names of claims may have dots
-	} else {
-		for part := range strings.SplitSeq(path, ".") {
-			object, _ := value.(map[string]any)
-			value = object[part]
-		}
-	}
-	switch v := value.(type) {
+	switch v := claimValue(claims, path).(type) {
 	case string:
 		return strings.Fields(v)
 	case []any:

@@ -71,6 +71,10 @@ func (p *Provider) account(token *oidc.IDToken, client string) (*Account, error)
 		return nil, &RefusedError{Account: account.Name, Message: "the identity provider has not verified the e-mail address of this account"}
 	}
 	if account.Roles = p.claims.Roles(claims); len(account.Roles) == 0 {
+		if !p.claims.Present(claims) {
+			p.cfg.Log.Warn("ID token of a login has none of the claims that determine roles; see security.oidc.scopes, and which claims the provider puts into ID tokens",
+				"account", account.Name, "roles_claim", p.cfg.RolesClaim)
+		}
 		return nil, &RefusedError{Account: account.Name, Message: "this account has no role on this server; ask an administrator to assign one (security.oidc.roles)"}
 	}
 	return account, nil

@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/ecdsa"
@@ -349,12 +350,23 @@ func TestAccountsWithoutARoleAreRefused(t *testing.T) {
 		requireRefused(t, err, "oidc:ada", name)
 		require.ErrorContains(t, err, "no role")
 	}
+
+	// The log says if the provider has sent none of the claims that determine the roles.
+	var log bytes.Buffer
+	p = i.provider(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	_, err := p.Verify(t.Context(), i.sign(t, i.claims("cli", "", map[string]any{"groups": []string{"other"}})))
+	requireRefused(t, err, "oidc:ada", "unmapped")
+	require.Empty(t, log.String())
+	_, err = p.Verify(t.Context(), i.sign(t, i.claims("cli", "", map[string]any{"groups": nil})))
+	requireRefused(t, err, "oidc:ada", "without the claim")
+	require.Contains(t, log.String(), "account=oidc:ada roles_claim=groups")
+
 	p = i.provider(t, func(c *Config) { c.RolesClaim = "email" })
 	for _, verified := range []any{nil, false, "true"} {
 		_, err := p.Verify(t.Context(), i.sign(t, i.claims("cli", "", map[string]any{"email": "a@example.com", "email_verified": verified})))
 		requireRefused(t, err, "oidc:ada", verified)
 	}
-	_, err := p.Verify(t.Context(), i.sign(t, i.claims("cli", "", map[string]any{"email": "a@example.com", "email_verified": true})))
+	_, err = p.Verify(t.Context(), i.sign(t, i.claims("cli", "", map[string]any{"email": "a@example.com", "email_verified": true})))
 	require.NoError(t, err)
 }
 

@@ -306,6 +306,8 @@ func CommandSize(c machine.Command) int {
 		return min(size, math.MaxInt32)
 	case *machine.Signal:
 		return 16 + signalSize(c)
+	case *machine.Kill:
+		return 16 + killSize
 	case *machine.Pause:
 		return 64 + len(c.By) + len(c.Reason) + len(c.Repin) + attemptFailureSize(c.Failure)
 	case *machine.Resume:
@@ -381,12 +383,17 @@ func MessageSize(m machine.Message) int {
 		return 64 + resultSize(&m.Result)
 	case *machine.Signal:
 		return signalSize(m)
+	case *machine.Kill:
+		return killSize
 	case *machine.Attach:
 		return 160 + len(m.Named.Scope) + len(m.Named.Service) + len(m.Named.Key) + len(m.Named.Handler)
 	default:
 		return 64
 	}
 }
+
+// killSize is the largest encoded size of a kill.
+const killSize = 96
 
 func resultSize(v *journal.Result) int {
 	size := len(v.Value)

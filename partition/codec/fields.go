@@ -243,6 +243,7 @@ const (
 
 const (
 	fieldKillTarget = 1
+	fieldKillSink   = 2
 )
 
 const (

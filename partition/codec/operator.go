@@ -55,6 +55,10 @@ func readSignal(b []byte, c *machine.Signal) error {
 func (w *writer) kill(field protowire.Number, c *machine.Kill) {
 	n := w.open(field, sizeHint)
 	w.id(fieldKillTarget, &c.Target)
+	if c.Sink != nil {
+		w.require(feature.Level4, "a kill of the call of another invocation")
+		w.sink(fieldKillSink, c.Sink)
+	}
 	w.close(n)
 }
 
@@ -64,6 +68,8 @@ func readKill(b []byte, c *machine.Kill) error {
 		switch r.field {
 		case fieldKillTarget:
 			r.id(&c.Target)
+		case fieldKillSink:
+			c.Sink = decodeNew(&r, readSink)
 		default:
 			r.unknown("kill")
 		}

@@ -79,8 +79,14 @@ func (m *Machine) call(inv *Invocation, s *Step) error {
 		return err
 	}
 	msg := invokeOf(inv, &c.Request, s.Callee)
-	msg.Sink = &Sink{Caller: inv.ID, Life: inv.Life, Completion: c.Completion, Type: journal.CallCompletion}
+	sink := callSink(inv, c.Completion)
+	msg.Sink = &sink
 	return m.send(msg.ID, msg)
+}
+
+// callSink returns the waiter for the result of a call.
+func callSink(inv *Invocation, completion uint32) Sink {
+	return Sink{Caller: inv.ID, Life: inv.Life, Completion: completion, Type: journal.CallCompletion}
 }
 
 func (m *Machine) oneWayCall(inv *Invocation, s *Step) error {

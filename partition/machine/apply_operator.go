@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 
 	"platform/internal/feature"
 	"platform/internal/ids"
@@ -20,6 +21,9 @@ func (m *Machine) kill(c *Kill) (Outcome, error) {
 	inv, refusal, err := m.notEnded(c.Target)
 	if err != nil || inv == nil {
 		return refusal, err
+	}
+	if c.Sink != nil && !slices.Contains(inv.Sinks, *c.Sink) {
+		return Outcome{Code: NotFound}, nil
 	}
 	return m.killFrom(inv, 0)
 }
@@ -45,12 +49,15 @@ const maxKills = 256
 
 // killCallee kills an invocation whose caller is killed. Once the entry has killed many, a
 // timer does it, which is due immediately.
-func (m *Machine) killCallee(id ids.Invocation) error {
-	if m.level < feature.Level4 || m.shards.of(id.PartitionKey()) != m.shards.Self {
-		return m.send(id, &Kill{id})
+func (m *Machine) killCallee(id ids.Invocation, sink *Sink) error {
+	if m.level < feature.Level4 {
+		return m.send(id, &Kill{Target: id})
+	}
+	if m.shards.of(id.PartitionKey()) != m.shards.Self {
+		return m.send(id, &Kill{id, sink})
 	}
 	if m.kills++; m.kills <= maxKills {
-		return m.send(id, &Kill{id})
+		return m.send(id, &Kill{Target: id})
 	}
 	m.setTimer(Timer{At: m.now, Kind: TimerKill, ID: id})
 	return nil

@@ -27,8 +27,9 @@ func (m *Machine) killFrom(inv *Invocation, from uint32) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	for _, id := range callees {
-		if err := m.killCallee(id); err != nil {
+	for i := range callees {
+		sink := callSink(inv, callees[i].completion)
+		if err := m.killCallee(callees[i].id, &sink); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -62,10 +63,16 @@ func (m *Machine) halt(inv *Invocation) error {
 	return m.pause(inv, nil)
 }
 
+// pendingCallee is the callee of a call that has no result yet.
+type pendingCallee struct {
+	id         ids.Invocation
+	completion uint32
+}
+
 // killSome reads entries from an index on until the log entry has read enough, and returns
 // the pending callees in the order of the calls, and the index of the next entry. If that is
 // not the end of the journal, it deletes the timers of the sleeps that it has read.
-func (m *Machine) killSome(inv *Invocation, from uint32) (callees []ids.Invocation, next uint32, err error) {
+func (m *Machine) killSome(inv *Invocation, from uint32) (callees []pendingCallee, next uint32, err error) {
 	if inv.Commands <= 1 { // the input
 		return nil, inv.Length, nil
 	}
@@ -95,7 +102,7 @@ func (m *Machine) killSome(inv *Invocation, from uint32) (callees []ids.Invocati
 			return nil, 0, fmt.Errorf("look up completion %d of %s: %w", c.Completion, inv.ID, err)
 		}
 		if how == journal.Pending {
-			callees = append(callees, id)
+			callees = append(callees, pendingCallee{id, c.Completion})
 		}
 	}
 	return callees, next, nil

@@ -22,7 +22,12 @@ type Signal struct {
 
 // Kill ends an invocation immediately, and all calls that it waits for, even if other
 // invocations wait for them too. It is also a message between partitions.
-type Kill struct{ Target ids.Invocation }
+type Kill struct {
+	Target ids.Invocation
+	// Sink is, in messages, the waiter of the call that is to be killed: by now a later invocation
+	// may have the ID. nil: kill in any case; always nil below feature level 4.
+	Sink *Sink
+}
 
 // Attach requests the result of an invocation on behalf of another. It is only a message.
 // The type of the sink says whether to wait for the result.

@@ -2535,6 +2535,7 @@ func (x *Signal) GetRequest() uint64 {
 type Kill struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Target        []byte                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	Sink          *Sink                  `protobuf:"bytes,2,opt,name=sink,proto3" json:"sink,omitempty"` // in messages, from level 4 on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2572,6 +2573,13 @@ func (*Kill) Descriptor() ([]byte, []int) {
 func (x *Kill) GetTarget() []byte {
 	if x != nil {
 		return x.Target
+	}
+	return nil
+}
+
+func (x *Kill) GetSink() *Sink {
+	if x != nil {
+		return x.Sink
 	}
 	return nil
 }
@@ -5919,9 +5927,10 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x05index\x18\x02 \x01(\rR\x05index\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x120\n" +
 	"\x06result\x18\x04 \x01(\v2\x18.platform.raftlog.ResultR\x06result\x12\x18\n" +
-	"\arequest\x18\x05 \x01(\x04R\arequest\"\x1e\n" +
+	"\arequest\x18\x05 \x01(\x04R\arequest\"J\n" +
 	"\x04Kill\x12\x16\n" +
-	"\x06target\x18\x01 \x01(\fR\x06target\"\x94\x01\n" +
+	"\x06target\x18\x01 \x01(\fR\x06target\x12*\n" +
+	"\x04sink\x18\x02 \x01(\v2\x16.platform.raftlog.SinkR\x04sink\"\x94\x01\n" +
 	"\x06Attach\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\fR\x06target\x12*\n" +
 	"\x04sink\x18\x02 \x01(\v2\x16.platform.raftlog.SinkR\x04sink\x12\x16\n" +
@@ -6362,45 +6371,46 @@ var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	61, // 53: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
 	66, // 54: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
 	66, // 55: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
-	61, // 56: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
-	59, // 57: platform.raftlog.Attach.named:type_name -> platform.raftlog.Target
-	69, // 58: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
-	34, // 59: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
-	34, // 60: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
-	46, // 61: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
-	59, // 62: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
-	60, // 63: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
-	64, // 64: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
-	63, // 65: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
-	62, // 66: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
-	65, // 67: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
-	61, // 68: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
-	66, // 69: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
-	69, // 70: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
-	44, // 71: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
-	43, // 72: platform.raftlog.Invocation.last_pause:type_name -> platform.raftlog.PauseRecord
-	41, // 73: platform.raftlog.Invocation.history:type_name -> platform.raftlog.History
-	40, // 74: platform.raftlog.Invocation.causes:type_name -> platform.raftlog.Cause
-	69, // 75: platform.raftlog.Event.failure:type_name -> platform.raftlog.AttemptFailure
-	43, // 76: platform.raftlog.Event.pause:type_name -> platform.raftlog.PauseRecord
-	45, // 77: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
-	45, // 78: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
-	45, // 79: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
-	47, // 80: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
-	48, // 81: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
-	51, // 82: platform.raftlog.Counter.pause:type_name -> platform.raftlog.QueuePause
-	52, // 83: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
-	51, // 84: platform.raftlog.VQueue.pause:type_name -> platform.raftlog.QueuePause
-	66, // 85: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
-	61, // 86: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
-	65, // 87: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
-	67, // 88: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
-	68, // 89: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
-	90, // [90:90] is the sub-list for method output_type
-	90, // [90:90] is the sub-list for method input_type
-	90, // [90:90] is the sub-list for extension type_name
-	90, // [90:90] is the sub-list for extension extendee
-	0,  // [0:90] is the sub-list for field type_name
+	61, // 56: platform.raftlog.Kill.sink:type_name -> platform.raftlog.Sink
+	61, // 57: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
+	59, // 58: platform.raftlog.Attach.named:type_name -> platform.raftlog.Target
+	69, // 59: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
+	34, // 60: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
+	34, // 61: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
+	46, // 62: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
+	59, // 63: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
+	60, // 64: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
+	64, // 65: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
+	63, // 66: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
+	62, // 67: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
+	65, // 68: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
+	61, // 69: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
+	66, // 70: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
+	69, // 71: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
+	44, // 72: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
+	43, // 73: platform.raftlog.Invocation.last_pause:type_name -> platform.raftlog.PauseRecord
+	41, // 74: platform.raftlog.Invocation.history:type_name -> platform.raftlog.History
+	40, // 75: platform.raftlog.Invocation.causes:type_name -> platform.raftlog.Cause
+	69, // 76: platform.raftlog.Event.failure:type_name -> platform.raftlog.AttemptFailure
+	43, // 77: platform.raftlog.Event.pause:type_name -> platform.raftlog.PauseRecord
+	45, // 78: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
+	45, // 79: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
+	45, // 80: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
+	47, // 81: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
+	48, // 82: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
+	51, // 83: platform.raftlog.Counter.pause:type_name -> platform.raftlog.QueuePause
+	52, // 84: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
+	51, // 85: platform.raftlog.VQueue.pause:type_name -> platform.raftlog.QueuePause
+	66, // 86: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
+	61, // 87: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
+	65, // 88: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
+	67, // 89: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
+	68, // 90: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
+	91, // [91:91] is the sub-list for method output_type
+	91, // [91:91] is the sub-list for method input_type
+	91, // [91:91] is the sub-list for extension type_name
+	91, // [91:91] is the sub-list for extension extendee
+	0,  // [0:91] is the sub-list for field type_name
 }
 
 func init() { file_proto_raftlog_raftlog_proto_init() }

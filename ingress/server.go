@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +42,8 @@ type Config struct {
 	// AddressConnections limits the connections of one remote address; others get status 503 and
 	// are closed (unlimited).
 	AddressConnections int
+	// TrustedProxies are networks of proxies whose X-Forwarded-For names the client (none).
+	TrustedProxies []netip.Prefix
 	// writeTimeout is the time that a client has to read each 64 KiB of a response (that of
 	// package httpserver).
 	writeTimeout time.Duration
@@ -167,7 +170,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		MaxConnections: s.cfg.maxConnections,
 
 		AddressConnections: s.cfg.AddressConnections,
-		AddressKey:         "ingress.connections-per-address-limit",
+		TrustedProxies:     s.cfg.TrustedProxies,
+		Section:            "ingress",
 		Problem:            unhandledProblem,
 		WriteTimeout:       s.cfg.writeTimeout,
 		Budget:             s.cfg.Budget,

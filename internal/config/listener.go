@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
@@ -113,4 +114,20 @@ func HostPort(address string) string {
 	}
 	address, _, _ = strings.Cut(address, "/")
 	return address
+}
+
+// Prefixes returns the networks of a list of addresses and prefixes. Prefixes of all addresses are invalid.
+func Prefixes(list []string) ([]netip.Prefix, error) {
+	prefixes := make([]netip.Prefix, 0, len(list))
+	for _, text := range list {
+		prefix, err := netip.ParsePrefix(text)
+		if addr, notAddr := netip.ParseAddr(text); notAddr == nil && addr.Zone() == "" {
+			prefix, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+		}
+		if err != nil || prefix.Addr().Is4In6() || prefix.Bits() == 0 {
+			return nil, fmt.Errorf("expected an address or a prefix such as 10.0.0.0/8, got %q", text)
+		}
+		prefixes = append(prefixes, prefix.Masked())
+	}
+	return prefixes, nil
 }

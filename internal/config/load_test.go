@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -293,6 +294,8 @@ func TestProblemsNamePlaceKeyAndExpectation(t *testing.T) {
 		"IP":               {args: []string{"--bind-ip=localhost"}, want: "[RT0002] configuration: flag --bind-ip: bind-ip: expected an IP address"},
 		"factor":           {file: "default-retry-policy.exponentiation-factor = 0.5", want: "platform.toml:1: default-retry-policy.exponentiation-factor: expected a number of at least 1, got 0.5"},
 		"intervals":        {file: "[default-retry-policy]\nmax-interval = '1ms'", want: "platform.toml:2: default-retry-policy.max-interval: expected a duration not below initial-interval, 500ms, got 1ms"},
+		"trusted proxy":    {file: "ingress.trusted-proxies = ['10.0.0.0/8', 'lb.example']", want: `ingress.trusted-proxies: expected an address or a prefix such as 10.0.0.0/8, got "lb.example"`},
+		"trusting all":     {env: "PLATFORM_ADMIN__TRUSTED_PROXIES=::/0", want: `admin.trusted-proxies: expected an address or a prefix such as 10.0.0.0/8, got "::/0"`},
 		"proxy":            {file: "worker.invoker.http-proxy = 'proxy'", want: "worker.invoker.http-proxy: expected an address"},
 		"expiration":       {file: "worker.invoker.request-identity-expiration = '1ms'", want: "worker.invoker.request-identity-expiration: expected a duration from 1s to 1d, got 1ms"},
 		"proxy scheme":     {env: "HTTP_PROXY=ftp://me:secret@proxy", want: "environment variable HTTP_PROXY: worker.invoker.http-proxy: expected an address such as http://proxy:3128, got \"ftp://me:xxxxx@proxy\""},
@@ -310,6 +313,16 @@ func TestProblemsNamePlaceKeyAndExpectation(t *testing.T) {
 			code, _ := errcode.Of(err)
 			require.Equal(t, errcode.RT0002, code)
 		})
+	}
+}
+
+func TestPrefixes(t *testing.T) {
+	prefixes, err := Prefixes([]string{"10.1.2.3/8", "192.0.2.1", "2001:db8::1", "2001:db8:1::/48"})
+	require.NoError(t, err)
+	require.Equal(t, "[10.0.0.0/8 192.0.2.1/32 2001:db8::1/128 2001:db8:1::/48]", fmt.Sprint(prefixes))
+	for _, text := range []string{"", "0.0.0.0/0", "10.0.0.0/33", "fe80::1%eth0", "::ffff:10.0.0.0/104", "localhost"} {
+		_, err := Prefixes([]string{text})
+		require.Error(t, err, text)
 	}
 }
 

@@ -76,6 +76,7 @@ type Ingress struct {
 	HTTP2MaxConcurrentStreams  int            `key:"http2-max-concurrent-streams" help:"concurrent requests on one HTTP/2 connection"`
 	ForwardHeaders             []string       `key:"forward-headers" help:"headers with credentials of callers, such as authorization, cookie or x-api-key, that handlers get; they are stored and shown with the invocation; others are dropped"`
 	Auth                       IngressAuth    `key:"auth" help:"what callers of handlers must present: none or token; security.mode = strict implies token"`
+	TrustedProxies             []string       `key:"trusted-proxies" help:"addresses or prefixes (10.0.0.0/8) of proxies and load balancers, whose header X-Forwarded-For names the client of a request: limits of one address then apply to clients instead of the proxy"`
 	AllowedHosts               []string       `key:"allowed-hosts" help:"names to which requests may be sent while the listener is bound to a loopback address, in addition to addresses, localhost and names that only private name servers resolve; * for all"`
 	KafkaClusters              KafkaClusters  `key:"kafka-clusters" help:"Kafka clusters that event subscriptions read from, as tables with name, brokers and properties of Kafka clients; others are added with POST /kafka-clusters"`
 	AllowedOrigins             []string       `key:"allowed-origins" help:"origins whose web pages may call handlers, such as https://app.example.com; * for all, without credentials (default: pages of this machine if bound to a loopback address, else all)"`
@@ -94,6 +95,7 @@ type Admin struct {
 	KafkaClustersLimit         int      `key:"kafka-clusters-limit" help:"number of Kafka clusters that were added with POST /kafka-clusters, at most 100; further ones get status 429 (META0021)"`
 	DeploymentRoutingHeaders   []string `key:"deployment-routing-headers" help:"headers whose values distinguish deployments at the same address"`
 	DisableWebUI               bool     `key:"disable-web-ui" help:"do not serve the web UI"`
+	TrustedProxies             []string `key:"trusted-proxies" help:"addresses or prefixes (10.0.0.0/8) of proxies and load balancers, whose header X-Forwarded-For names the client of a request: limits of one address then apply to clients instead of the proxy, and the audit log contains the client"`
 	AllowedHosts               []string `key:"allowed-hosts" help:"names to which requests without a token may be sent, in addition to addresses, localhost and names that only private name servers resolve; * for all"`
 	AllowedOrigins             []string `key:"allowed-origins" help:"origins whose web pages may send requests that change something, such as https://ops.example.com; the web UI does not need it"`
 

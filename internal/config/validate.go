@@ -84,6 +84,8 @@ func (l *loader) validate() {
 	l.listener("admin.", cfg.Admin.Listener)
 	l.webOrigins("ingress.allowed-origins", cfg.Ingress.AllowedOrigins, true)
 	l.webOrigins("admin.allowed-origins", cfg.Admin.AllowedOrigins, false)
+	l.prefixes("ingress.trusted-proxies", cfg.Ingress.TrustedProxies)
+	l.prefixes("admin.trusted-proxies", cfg.Admin.TrustedProxies)
 }
 
 // hiddenValues rejects values copied from a dump, which hides secrets.
@@ -197,6 +199,12 @@ func (l *loader) proxy(proxy string) {
 // destinations checks rules for addresses.
 func (l *loader) destinations(path string, list []string) {
 	if _, err := egress.ParseRules(list); err != nil {
+		l.problem(l.origins[path], path, err.Error())
+	}
+}
+
+func (l *loader) prefixes(path string, list []string) {
+	if _, err := Prefixes(list); err != nil {
 		l.problem(l.origins[path], path, err.Error())
 	}
 }

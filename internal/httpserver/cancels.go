@@ -3,6 +3,7 @@ package httpserver
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"time"
@@ -43,6 +44,10 @@ var (
 	addressCancels = tokenbucket.Rate{Count: 200, Period: time.Second, Capacity: 5000}
 )
 
+// tooManyCancels is why an address is refused.
+var tooManyCancels = fmt.Sprintf("this address has cancelled more than %d requests within a second of sending them, and more than %d per second since",
+	addressCancels.Capacity, addressCancels.Count)
+
 // cancelBound bounds cancels.
 type cancelBound struct {
 	tokenbucket.Bucket
@@ -76,7 +81,7 @@ func (b *cancelBound) compensate(now time.Time) {
 type source struct {
 	open      int // connections
 	cancels   cancelBound
-	completed int // requests of closed connections that have not compensated a cancel
+	completed int // requests, not of open connections, that have not compensated a cancel
 }
 
 // addCancel counts the cancel of a young request, and reports whether the connection must be closed.
@@ -87,17 +92,51 @@ func (l *perAddress) addCancel(c *conn, now time.Time) bool {
 	c.cancels.add(now)
 	exhausted := false
 	if l.limit > 0 {
-		from := l.sources[c.addr]
-		if from == nil { // its last connection was closed before its requests were cancelled
-			from = &source{cancels: newCancelBound(addressCancels)}
-			l.sources[c.addr] = from
-			defer l.forget(c.addr, now)
-		}
-		from.cancels.add(now)
-		debt := from.cancels.Next(now).Sub(now)
+		debt := l.addCancelOf(c.addr, now)
 		exhausted = debt > 0 && c.cancelled > indebtedConnection || debt > maxRefusal/2
 	}
 	return !c.cancels.Has(now) || exhausted
+}
+
+// addCancelOf counts the cancel of a young request of an address, and returns how long the address exceeds its
+// bound. The mutex must be held.
+func (l *perAddress) addCancelOf(addr netip.Addr, now time.Time) (debt time.Duration) {
+	from := l.sources[addr]
+	if from == nil { // no connection of its own is open
+		from = &source{cancels: newCancelBound(addressCancels)}
+		l.sources[addr] = from
+		defer l.forget(addr, now)
+	}
+	from.cancels.add(now)
+	return from.cancels.Next(now).Sub(now)
+}
+
+// addForwardedCancel counts the cancel of a young request that a proxy has forwarded.
+func (l *perAddress) addForwardedCancel(client netip.Addr, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.limit > 0 {
+		l.addCancelOf(client, now)
+	}
+}
+
+// addForwardedCompleted counts a completed request that a proxy has forwarded.
+func (l *perAddress) addForwardedCompleted(client netip.Addr, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if from := l.sources[client]; from != nil {
+		from.addRest(1, now)
+	}
+}
+
+// refusal returns why a forwarded request of a client is refused; empty if it is not.
+func (l *perAddress) refusal(client netip.Addr, now time.Time) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if from := l.sources[client]; l.limit > 0 && from != nil && !from.cancels.Has(now) {
+		return tooManyCancels
+	}
+	return ""
 }
 
 // addCompleted counts a completed request.
@@ -114,8 +153,8 @@ func (l *perAddress) addCompleted(c *conn) {
 	}
 }
 
-// addRest counts the completed requests of a closed connection that are too few to compensate a cancel. The mutex must
-// be held.
+// addRest counts completed requests of a closed connection, or forwarded ones, that are too few to compensate a cancel.
+// The mutex must be held.
 func (s *source) addRest(completed int64, now time.Time) {
 	if s.completed += int(completed % completedPerCancel); s.completed >= completedPerCancel {
 		s.completed -= completedPerCancel
@@ -146,7 +185,13 @@ type connKey struct{}
 // Completed records that a request was executed, which compensates cancelled ones. It must not be called for
 // requests that cost less than those whose cancels are bounded, such as refused ones.
 func Completed(ctx context.Context) {
-	if c, ok := ctx.Value(connKey{}).(*conn); ok && ctx.Err() == nil {
+	c, ok := ctx.Value(connKey{}).(*conn)
+	if !ok || ctx.Err() != nil {
+		return
+	}
+	if client, forwarded := ctx.Value(clientKey{}).(netip.Addr); forwarded {
+		c.listener.addForwardedCompleted(client, time.Now())
+	} else {
 		c.listener.addCompleted(c)
 	}
 }
@@ -177,7 +222,12 @@ func boundCancels(base context.Context, h http.Handler) http.Handler {
 
 // cancel counts the cancel of a request, unless it is due to the end of base.
 func (c *conn) cancel(base context.Context, r *http.Request) {
-	if base.Err() == nil && c.listener.addCancel(c, time.Now()) {
+	if base.Err() != nil {
+		return
+	}
+	if client, forwarded := r.Context().Value(clientKey{}).(netip.Addr); forwarded {
+		c.listener.addForwardedCancel(client, time.Now())
+	} else if c.listener.addCancel(c, time.Now()) {
 		c.calm(r.ProtoMajor)
 	}
 }

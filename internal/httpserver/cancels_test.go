@@ -23,7 +23,10 @@ type rawClient struct {
 	conn   net.Conn
 	framer *http2.Framer
 	stream uint32
+	from   string             // X-Forwarded-For
 	goAway chan http2.ErrCode // closed at the end of the connection
+
+	responded chan struct{} // has an element if there was a response
 }
 
 // withCertificate is a configuration of TLS with HTTP/2.
@@ -42,7 +45,7 @@ func dialRaw(t *testing.T, from, addr string, config *tls.Config) *rawClient {
 		conn = tls.Client(conn, config)
 	}
 	t.Cleanup(func() { conn.Close() })
-	c := &rawClient{t: t, conn: conn, framer: http2.NewFramer(conn, conn), stream: 1, goAway: make(chan http2.ErrCode, 2)}
+	c := &rawClient{t: t, conn: conn, framer: http2.NewFramer(conn, conn), stream: 1, goAway: make(chan http2.ErrCode, 2), responded: make(chan struct{}, 1)}
 	_, _ = io.WriteString(conn, http2.ClientPreface) // the server may have closed the connection
 	_ = c.framer.WriteSettings()
 	go func() {
@@ -52,8 +55,14 @@ func dialRaw(t *testing.T, from, addr string, config *tls.Config) *rawClient {
 			if err != nil {
 				return
 			}
-			if f, ok := frame.(*http2.GoAwayFrame); ok {
+			switch f := frame.(type) {
+			case *http2.GoAwayFrame:
 				c.goAway <- f.ErrCode
+			case *http2.HeadersFrame:
+				select {
+				case c.responded <- struct{}{}:
+				default:
+				}
 			}
 		}
 	}()
@@ -65,7 +74,7 @@ func (c *rawClient) open(path string) (stream uint32, err error) {
 	c.t.Helper()
 	var block bytes.Buffer
 	enc := hpack.NewEncoder(&block)
-	for _, f := range []hpack.HeaderField{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "a"}, {Name: ":path", Value: path}} {
+	for _, f := range []hpack.HeaderField{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "a"}, {Name: ":path", Value: path}, {Name: "x-forwarded-for", Value: c.from}} {
 		require.NoError(c.t, enc.WriteField(f))
 	}
 	stream = c.stream

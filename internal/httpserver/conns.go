@@ -26,16 +26,17 @@ func (l shortBuffers) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// perAddress is a listener that bounds the open connections of each remote address, see remote.
+// perAddress is a listener that bounds the open connections of each remote address, see networkOf.
 // Further ones get a 503 and are closed, as do those of an address that has cancelled too many requests
 // (see boundCancels). All connections end when their client does not read.
 type perAddress struct {
 	net.Listener
-	limit        int    // 0: none
-	key          string // of the limit, in the configuration
+	limit        int     // 0: none
+	section      string  // of the configuration
+	proxies      proxies // their connections are not bounded
 	writeTimeout time.Duration
 	problem      func(status int, code, message string) []byte
-	refused      *refusals // new connections
+	refused      *refusals // new connections, and forwarded requests
 	closed       *refusals // connections that cancelled too many requests
 
 	mu      sync.Mutex // guards the fields below, and those of the sources
@@ -51,8 +52,14 @@ func (l *perAddress) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		addr, now := remote(c), time.Now()
-		message := l.enter(addr, now)
+		remote := remoteAddr(c)
+		addr := networkOf(remote)
+		if l.proxies.contain(remote) {
+			forwarding := l.newConn(c, addr)
+			forwarding.proxy, forwarding.closed = true, func() {}
+			return forwarding, nil
+		}
+		message := l.enter(addr, time.Now())
 		if message == "" {
 			return l.newConn(c, addr), nil
 		}
@@ -77,10 +84,10 @@ func (l *perAddress) enter(addr netip.Addr, now time.Time) (refusal string) {
 		from = &source{cancels: newCancelBound(addressCancels)}
 		l.sources[addr] = from
 	case l.limit > 0 && from.open >= l.limit:
-		return fmt.Sprintf("this address has %d connections open, which is the most that one may have (%s)", l.limit, l.key)
+		return fmt.Sprintf("this address has %d connections open, which is the most that one may have (%[2]s.connections-per-address-limit; for proxies see %[2]s.trusted-proxies)",
+			l.limit, l.section)
 	case l.limit > 0 && !from.cancels.Has(now):
-		return fmt.Sprintf("this address has cancelled more than %d requests within a second of sending them, and more than %d per second since",
-			addressCancels.Capacity, addressCancels.Count)
+		return tooManyCancels
 	case from.open == 0:
 		l.idle--
 	}
@@ -132,13 +139,17 @@ func (r *refusals) add(addr netip.Addr, reason string) {
 // ipv6Network is the size of the networks whose addresses one host may have.
 const ipv6Network = 64
 
-// remote is the address of the peer, in IPv6 that of its network; the zero address if it has none.
-func remote(c net.Conn) netip.Addr {
+// remoteAddr is the address of the peer; the zero address if it has none.
+func remoteAddr(c net.Conn) netip.Addr {
 	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
 	if !ok {
 		return netip.Addr{}
 	}
-	addr := tcp.AddrPort().Addr().Unmap().WithZone("")
+	return tcp.AddrPort().Addr().Unmap().WithZone("")
+}
+
+// networkOf is the address that bounds apply to: in IPv6, that of the network.
+func networkOf(addr netip.Addr) netip.Addr {
 	if !addr.Is6() || addr.IsLoopback() || addr.IsLinkLocalUnicast() { // many hosts have the network of these
 		return addr
 	}
@@ -150,6 +161,7 @@ func remote(c net.Conn) netip.Addr {
 type conn struct {
 	net.Conn
 	addr     netip.Addr
+	proxy    bool // the requests are those of clients of a proxy
 	listener *perAddress
 	timeout  time.Duration
 	problem  func(status int, code, message string) []byte

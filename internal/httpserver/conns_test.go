@@ -62,7 +62,7 @@ func TestConnectionsAreLimitedPerNetworkInIPv6(t *testing.T) {
 		"[fe80::1%eth0]:1":         "fe80::1",
 		"[::1]:1":                  "::1",
 	} {
-		require.Equal(t, want, remote(remoteConn{addr: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr))}).String(), addr)
+		require.Equal(t, want, networkOf(remoteAddr(remoteConn{addr: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr))})).String(), addr)
 	}
 }
 

@@ -30,8 +30,11 @@ type Config struct {
 	// AddressConnections bounds those of one remote address: more are answered 503 and
 	// closed. No bound if 0.
 	AddressConnections int
-	// AddressKey is the configuration key of that bound, for the answer.
-	AddressKey string
+	// TrustedProxies are networks of proxies whose requests are those of the clients in their header
+	// X-Forwarded-For, which becomes the RemoteAddr of the request. AddressConnections does not apply to them.
+	TrustedProxies []netip.Prefix
+	// Section is the section of the configuration that has the keys of these settings, for the answer.
+	Section string
 	// Problem formats the bodies of responses that do not come from Handler: to requests that
 	// cannot be parsed, except over TLS, and to connections above the bound. The code, which may
 	// be empty, is one of errcode. The default is the format of the admin API.
@@ -81,12 +84,16 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 	if cfg.Problem == nil {
 		cfg.Problem = problemBody
 	}
-	ln = &perAddress{
-		Listener: ln, limit: cfg.AddressConnections, key: cfg.AddressKey, writeTimeout: cfg.WriteTimeout, sources: map[netip.Addr]*source{},
-		problem: cfg.Problem, refused: &refusals{log: cfg.Log}, closed: &refusals{log: cfg.Log},
+	bound := &perAddress{
+		Listener: ln, limit: cfg.AddressConnections, section: cfg.Section, writeTimeout: cfg.WriteTimeout, sources: map[netip.Addr]*source{},
+		proxies: cfg.TrustedProxies, problem: cfg.Problem, refused: &refusals{log: cfg.Log}, closed: &refusals{log: cfg.Log},
 	}
+	ln = bound
 	conns := &newConns{conns: map[net.Conn]struct{}{}}
 	srv := newServer(base, cfg, conns)
+	if len(cfg.TrustedProxies) > 0 {
+		srv.Handler = bound.identifyClients(srv.Handler)
+	}
 	served := make(chan error, 1)
 	go func() {
 		if cfg.TLS != nil {

@@ -140,7 +140,8 @@ func (n *Node) serveAdmin(ctx context.Context) (err error) {
 	defer func() { stop(); background.Wait() }()
 	return httpserver.Serve(ctx, n.listeners.admin, httpserver.Config{
 		Handler: n.adminHandler(ctx, engine, members), TLS: serverTLS(n.keys.listeners.admin, &n.cfg.Admin.TLS), DrainTimeout: adminDrainTimeout, Log: n.log, Budget: n.bodies,
-		MaxConnections: adminConnections, AddressConnections: int(n.cfg.Admin.ConnectionsPerAddressLimit), AddressKey: "admin.connections-per-address-limit",
+		MaxConnections: adminConnections, AddressConnections: int(n.cfg.Admin.ConnectionsPerAddressLimit), Section: "admin",
+		TrustedProxies: prefixes(n.cfg.Admin.TrustedProxies),
 	})
 }
 

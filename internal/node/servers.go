@@ -3,6 +3,7 @@ package node
 import (
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -27,6 +28,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		RequestSizeLimit:   int64(c.RequestSizeLimit),
 		ConcurrentRequests: int64(c.ConcurrentAPIRequestsLimit),
 		AddressConnections: int(c.ConnectionsPerAddressLimit),
+		TrustedProxies:     prefixes(c.TrustedProxies),
 		Budget:             n.bodies,
 		Guard:              n.access.ingressGuard(),
 		Authenticator:      n.access.authenticator(portIngress, n.access.ingressRequiresToken(), n.metadata),
@@ -43,6 +45,12 @@ func (n *Node) ingressServer() *ingress.Server {
 		Level:              n.metadata.FeatureLevel,
 		PartitionKey:       n.partitionKey,
 	}, n.metadata, n.router, n.log.With("component", "platform/ingress"))
+}
+
+// prefixes returns the networks of a list that the configuration has checked.
+func prefixes(list []string) []netip.Prefix {
+	checked, _ := config.Prefixes(list)
+	return checked
 }
 
 // canonical returns the names of headers in the form of http.Header.

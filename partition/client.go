@@ -112,7 +112,7 @@ func (p *Partition) Call(ctx context.Context, inv *machine.Invoke) (Ending, mach
 // outcome then contains.
 func (l *leadership) call(ctx context.Context, inv *machine.Invoke) (Ending, machine.Outcome, error) {
 	c := l.newCall(inv)
-	if err := l.submitLarger(ctx, l.withStartTime(inv), 0, c.applied); err != nil {
+	if err := l.submitAs(ctx, l.withStartTime(inv), c.submission(), c.applied); err != nil {
 		l.waiters.remove(inv.ID, c.waiter)
 		return Ending{}, machine.Outcome{}, err
 	}
@@ -131,6 +131,7 @@ type call struct {
 	waiters *waiters
 	id      ids.Invocation
 	once    bool // a call that finds an invocation of another request does not wait for it
+	others  int  // calls in progress that take the same lock
 
 	mu      sync.Mutex // covers outcome
 	outcome machine.Outcome
@@ -141,9 +142,17 @@ type call struct {
 func (l *leadership) newCall(inv *machine.Invoke) *call {
 	c := &call{waiter: newWaiter(), waiters: l.waiters, id: inv.ID, once: inv.Target.Type == target.WorkflowRun}
 	c.waiter.only = inv.Request
-	l.waiters.add(inv.ID, c.waiter)
+	if inv.Delay == 0 && inv.StartAt == 0 {
+		c.waiter.lock = lockOf(&inv.Target)
+	}
+	c.others = l.waiters.add(inv.ID, c.waiter)
 	return c
 }
+
+// submission defers a call that cannot start before others have ended: the next command is usually
+// the end of one of them, and until then nobody learns that the call is stored. One other call is too
+// few: its end may already have been proposed, and there would be no further one.
+func (c *call) submission() submission { return submission{deferred: c.others >= 2} }
 
 // applied receives the outcome of the proposal. The end itself comes through the waiters,
 // unless the invocation had already ended.
@@ -261,13 +270,19 @@ func (p *Partition) leader() (*leadership, error) {
 // must not block; it is not called if submit fails. A command that the cluster's feature
 // level does not include fails with a *feature.Error.
 func (l *leadership) submit(c machine.Command, done func(machine.Outcome, error)) error {
-	return l.submitLarger(l.ctx, c, 0, done)
+	return l.submitAs(l.ctx, c, submission{}, done)
 }
 
-// submitLarger is submit for a command that copies approximately the given number of bytes
-// within the tables. A large one may be dropped, with an error, if ctx ends before it is proposed.
-func (l *leadership) submitLarger(ctx context.Context, c machine.Command, copies int, done func(machine.Outcome, error)) error {
-	size := codec.CommandSize(c)
+// submission is how a command is proposed.
+type submission struct {
+	copies   int  // how many bytes the command copies within the tables, approximately
+	deferred bool // it may wait for the next command for a moment
+}
+
+// submitAs is submit with a choice. A large command may be dropped, with an error, if ctx ends before it
+// is proposed.
+func (l *leadership) submitAs(ctx context.Context, c machine.Command, how submission, done func(machine.Outcome, error)) error {
+	size, copies := codec.CommandSize(c), how.copies
 	if inv, ok := c.(*machine.Invoke); ok {
 		l.recent.mu.Lock()
 		defer l.recent.mu.Unlock()
@@ -283,7 +298,11 @@ func (l *leadership) submitLarger(ctx context.Context, c machine.Command, copies
 	if err != nil {
 		return err
 	}
-	return proposeError(l.proposer.Submit(data, copies, raftgroup.CompletionFunc[machine.Outcome](done)))
+	completion := raftgroup.CompletionFunc[machine.Outcome](done)
+	if how.deferred {
+		return proposeError(l.proposer.SubmitDeferred(data, completion))
+	}
+	return proposeError(l.proposer.Submit(data, copies, completion))
 }
 
 // checkCommandSize rejects a command larger than the configured limits allow. Messages of an outbox are
@@ -311,7 +330,7 @@ func (l *leadership) propose(ctx context.Context, c machine.Command) (machine.Ou
 		return machine.Outcome{Code: refusal}, err
 	}
 	responses := make(chan response, 1)
-	if err := l.submitLarger(ctx, c, copies, func(o machine.Outcome, err error) { responses <- response{o, proposeError(err)} }); err != nil {
+	if err := l.submitAs(ctx, c, submission{copies: copies}, func(o machine.Outcome, err error) { responses <- response{o, proposeError(err)} }); err != nil {
 		return machine.Outcome{}, err
 	}
 	select {

@@ -495,6 +495,35 @@ func requireNoWaiters(t *testing.T, p *Partition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	require.Empty(t, w.byID)
+	require.Empty(t, w.byLock)
+}
+
+func TestCallsThatWaitForAnObjectAreDeferred(t *testing.T) {
+	w := newWaiters()
+	l := &leadership{waiters: w}
+	exclusive := func() *machine.Invoke {
+		inv := request("S", "h", "1")
+		inv.Target.Key, inv.Target.Type = "k", target.ObjectExclusive
+		return inv
+	}
+	var calls []*call
+	for i := range 3 {
+		c := l.newCall(exclusive())
+		require.Equal(t, i, c.others)
+		require.Equal(t, submission{deferred: i >= 2}, c.submission())
+		calls = append(calls, c)
+	}
+	shared, delayed, other, service := exclusive(), exclusive(), exclusive(), request("S", "h", "1")
+	shared.Target.Type, delayed.Delay, other.Target.Key = target.ObjectShared, 1000, "l"
+	for _, inv := range []*machine.Invoke{shared, delayed, other, service} {
+		require.Zero(t, l.newCall(inv).others)
+	}
+	w.finish(calls[0].id, ending{})
+	calls[1].end(ending{err: ErrNotLeader})
+	calls[1].end(ending{err: ErrNotLeader})
+	require.Equal(t, 1, l.newCall(exclusive()).others)
+	w.close(ErrNotLeader)
+	require.Zero(t, l.newCall(exclusive()).others)
 }
 
 func TestCallsOfCompletedInvocationsDoNotLeaveWaiters(t *testing.T) {

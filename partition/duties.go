@@ -119,7 +119,7 @@ func (a attemptSource) Propose(p *machine.Progress, done func(machine.Outcome, e
 // proposed and report is not called.
 func (a attemptSource) submit(p *progressPart, report func(machine.Outcome, error)) error {
 	for {
-		err := a.l.submitLarger(a.l.ctx, p.Progress, p.copies, report)
+		err := a.l.submitAs(a.l.ctx, p.Progress, submission{copies: p.copies}, report)
 		if errors.Is(err, raftgroup.ErrOverloaded) && pause(a.l.ctx, overloadPause) {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -22,10 +23,22 @@ func (e ending) of(t machine.Target) Ending { return Ending{t, e.result, e.expir
 // waiter is a caller that waits for the end of an invocation.
 type waiter struct {
 	ended chan ending // receives at most one
+	lock  lock        // that the invocation takes, if any
 
 	// Guarded by the mutex of the waiters.
 	only  uint64  // only an invocation that this request created ends the wait; 0: any
 	early *ending // of an invocation with the same ID that another request created
+}
+
+// lock is the key of an object, under which one handler runs at a time. Exclusive calls wait for it.
+type lock struct{ scope, service, key string }
+
+// lockOf returns the lock for which a new invocation has to wait; zero if there is none.
+func lockOf(t *machine.Target) lock {
+	if t.Type != target.ObjectExclusive {
+		return lock{}
+	}
+	return lock{t.Scope, t.Service, t.Key}
 }
 
 func newWaiter() *waiter { return &waiter{ended: make(chan ending, 1)} }
@@ -42,20 +55,42 @@ func (w *waiter) offer(e ending) {
 type waiters struct {
 	mu     sync.Mutex // covers the fields below
 	byID   map[ids.Invocation][]*waiter
+	byLock map[lock]int // how many of them have that one
 	closed error
 }
 
-func newWaiters() *waiters { return &waiters{byID: make(map[ids.Invocation][]*waiter)} }
+func newWaiters() *waiters {
+	return &waiters{byID: make(map[ids.Invocation][]*waiter), byLock: make(map[lock]int)}
+}
 
-// add registers w until it receives an ending or is removed.
-func (s *waiters) add(id ids.Invocation, w *waiter) {
+// add registers w until it receives an ending or is removed. It returns how many others wait for the
+// end of an invocation with the same lock.
+func (s *waiters) add(id ids.Invocation, w *waiter) (others int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed != nil {
 		w.offer(ending{err: s.closed})
-		return
+		return 0
 	}
 	s.byID[id] = append(s.byID[id], w)
+	if w.lock == (lock{}) {
+		return 0
+	}
+	others = s.byLock[w.lock]
+	s.byLock[w.lock] = others + 1
+	return others
+}
+
+// releaseLocked no longer counts w, which was removed.
+func (s *waiters) releaseLocked(w *waiter) {
+	if w.lock == (lock{}) {
+		return
+	}
+	if n := s.byLock[w.lock]; n > 1 {
+		s.byLock[w.lock] = n - 1
+		return
+	}
+	delete(s.byLock, w.lock)
 }
 
 func (s *waiters) remove(id ids.Invocation, w *waiter) {
@@ -68,6 +103,7 @@ func (s *waiters) removeLocked(id ids.Invocation, w *waiter) {
 	list := s.byID[id]
 	for i := range list {
 		if list[i] == w {
+			s.releaseLocked(w)
 			list[i] = list[len(list)-1]
 			list[len(list)-1] = nil
 			list = list[:len(list)-1]
@@ -105,6 +141,7 @@ func (s *waiters) finish(id ids.Invocation, e ending) {
 	var left []*waiter
 	for _, w := range s.byID[id] {
 		if w.only == 0 || w.only == e.request {
+			s.releaseLocked(w)
 			w.offer(e)
 			continue
 		}
@@ -122,7 +159,7 @@ func (s *waiters) finish(id ids.Invocation, e ending) {
 func (s *waiters) close(err error) {
 	s.mu.Lock()
 	all := s.byID
-	s.byID, s.closed = nil, err
+	s.byID, s.byLock, s.closed = nil, nil, err
 	s.mu.Unlock()
 	for _, list := range all {
 		for _, w := range list {

@@ -22,6 +22,7 @@ const (
 	maxInFlight      = 8
 	smallInFlight    = 2 // without followers
 	maxInFlightBytes = 16 << 20
+	maxDeferral      = 10 * time.Millisecond
 )
 
 // bulkNumber is the number of entries that have none, since they do not count as in flight.
@@ -68,14 +69,16 @@ type ProposerConfig struct {
 	// maxInFlightBytes bounds the bytes of those entries: 16 MiB. A single entry may be
 	// larger.
 	maxInFlightBytes int
+	// maxDeferral bounds how long a command of SubmitDeferred waits for another one: 10 ms.
+	maxDeferral time.Duration
 	// Bulk bounds the entries of SubmitBulk in flight, together with other proposers; nil
 	// allows this one alone a single entry.
 	Bulk *BulkGate
 }
 
 // Proposer batches the commands of one group into log entries. Commands submitted while an
-// entry is being written make up the next one; there is no timer, so a single command is
-// proposed immediately. The state machine must return []R, one element per command, as the
+// entry is being written make up the next one; a single command is proposed immediately, unless it
+// is of SubmitDeferred. The state machine must return []R, one element per command, as the
 // result of an entry.
 type Proposer[R any] struct {
 	group *Group
@@ -89,6 +92,9 @@ type Proposer[R any] struct {
 	mu         sync.Mutex
 	queue      []pendingCommand[R]
 	spare      []pendingCommand[R]
+	deferred   int  // commands in the queue that may wait for others
+	due        bool // these have waited long enough
+	deferral   *time.Timer
 	submitted  uint64 // commands that were ever in the queue
 	bulk       bulkQueue[R]
 	bytes      int           // of the queue
@@ -104,9 +110,10 @@ type Proposer[R any] struct {
 
 // pendingCommand is a command that has not been proposed yet.
 type pendingCommand[R any] struct {
-	data []byte
-	size int // size for the bounds in bytes
-	done Completion[R]
+	data     []byte
+	size     int // size for the bounds in bytes
+	deferred bool
+	done     Completion[R]
 }
 
 // sentEntry is an entry in flight with its commands and their completions.
@@ -133,6 +140,7 @@ func NewProposer[R any](g *Group, cfg ProposerConfig) (*Proposer[R], error) {
 	cfg.maxQueueBytes = cmp.Or(cfg.maxQueueBytes, maxQueueBytes)
 	cfg.maxInFlight = cmp.Or(cfg.maxInFlight, maxInFlight)
 	cfg.maxInFlightBytes = cmp.Or(cfg.maxInFlightBytes, maxInFlightBytes)
+	cfg.maxDeferral = cmp.Or(cfg.maxDeferral, maxDeferral)
 	cfg.maxCommandBytes = cmp.Or(cfg.maxCommandBytes, limits.StoredCommand)
 	if cfg.Bulk == nil {
 		cfg.Bulk = NewBulkGate(1)
@@ -163,30 +171,66 @@ func (p *Proposer[R]) hasRoomLocked(size int) bool {
 // completed exactly once; otherwise never, and nothing was proposed: ErrOverloaded, ErrStopped or
 // ErrTooLarge.
 func (p *Proposer[R]) Submit(command []byte, extra int, done Completion[R]) error {
-	if len(command) > p.cfg.maxCommandBytes {
+	return p.submit(pendingCommand[R]{data: command, size: len(command) + extra, done: done})
+}
+
+// SubmitDeferred is Submit for a command that should share an entry with the next command of
+// Submit. It waits for that one for a limited time.
+func (p *Proposer[R]) SubmitDeferred(command []byte, done Completion[R]) error {
+	return p.submit(pendingCommand[R]{data: command, size: len(command), deferred: true, done: done})
+}
+
+func (p *Proposer[R]) submit(c pendingCommand[R]) error {
+	if len(c.data) > p.cfg.maxCommandBytes {
 		p.group.cfg.Metrics.refused(1, ErrTooLarge)
-		return fmt.Errorf("%w: command has %d bytes, the limit is %d", ErrTooLarge, len(command), p.cfg.maxCommandBytes)
+		return fmt.Errorf("%w: command has %d bytes, the limit is %d", ErrTooLarge, len(c.data), p.cfg.maxCommandBytes)
 	}
-	size := len(command) + extra
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
 		return ErrStopped
 	}
-	if !p.hasRoomLocked(size) {
+	if !p.hasRoomLocked(c.size) {
 		p.mu.Unlock()
 		p.group.cfg.Metrics.refused(1, ErrOverloaded)
 		return ErrOverloaded
 	}
-	p.queue = append(p.queue, pendingCommand[R]{data: command, size: size, done: done})
+	p.queue = append(p.queue, c)
 	p.submitted++
-	p.bytes += size
+	p.bytes += c.size
+	if c.deferred {
+		p.deferLocked()
+	}
 	ready := p.readyLocked()
 	p.mu.Unlock()
 	if ready {
 		p.wakeUp()
 	}
 	return nil
+}
+
+// deferLocked counts the last command of the queue as deferred.
+func (p *Proposer[R]) deferLocked() {
+	p.deferred++
+	if p.deferred > 1 {
+		return // the timer of the first one is running
+	}
+	if p.deferral == nil {
+		p.deferral = time.AfterFunc(p.cfg.maxDeferral, p.endDeferral)
+		return
+	}
+	p.deferral.Reset(p.cfg.maxDeferral)
+}
+
+// endDeferral has the deferred commands proposed that have not met another one.
+func (p *Proposer[R]) endDeferral() {
+	p.mu.Lock()
+	p.due = p.deferred > 0
+	ready := p.readyLocked()
+	p.mu.Unlock()
+	if ready {
+		p.wakeUp()
+	}
 }
 
 // readyLocked reports whether an entry should be proposed now, those of bulk aside.
@@ -198,10 +242,12 @@ func (p *Proposer[R]) readyLocked() bool {
 		return false
 	}
 	switch {
-	case p.inFlight == 0:
-		return true
 	case len(p.queue) >= p.cfg.MaxBatchCommands, p.bytes >= p.cfg.MaxBatchBytes:
 		return p.inFlight < p.cfg.maxInFlight
+	case p.deferred == len(p.queue) && !p.due && len(p.bulk.commands) == 0:
+		return false
+	case p.inFlight == 0:
+		return true
 	}
 	return p.alone && !p.storing && p.inFlight < min(smallInFlight, p.cfg.maxInFlight)
 }
@@ -248,11 +294,14 @@ func (p *Proposer[R]) Run(ctx context.Context) error {
 func (p *Proposer[R]) close() {
 	p.mu.Lock()
 	p.closed = true
+	if p.deferral != nil {
+		p.deferral.Stop()
+	}
 	rest := p.queue
 	for _, c := range p.bulk.commands {
 		rest = append(rest, pendingCommand[R]{done: c.done})
 	}
-	p.queue, p.bytes = nil, 0
+	p.queue, p.bytes, p.deferred = nil, 0, 0
 	p.bulk.commands, p.bulk.bytes = nil, 0
 	p.mu.Unlock()
 	p.cfg.Bulk.forget(p.wake)
@@ -329,6 +378,7 @@ func (p *Proposer[R]) take() []pendingCommand[R] {
 	p.inCommands += n
 	p.inBytes += bytes
 	if n == len(p.queue) { // the usual case: swap instead of copying
+		p.deferred, p.due = 0, false
 		batch := p.queue
 		p.queue, p.spare = p.spare[:0], batch
 		return batch
@@ -354,6 +404,12 @@ func (p *Proposer[R]) fittingLocked(commands, size int) (n, bytes int) {
 
 // dequeueLocked removes the first n commands from the queue.
 func (p *Proposer[R]) dequeueLocked(n int) {
+	for i := range n {
+		if p.queue[i].deferred {
+			p.deferred--
+		}
+	}
+	p.due = p.due && p.deferred > 0
 	rest := copy(p.queue, p.queue[n:])
 	clear(p.queue[rest:])
 	p.queue = p.queue[:rest]

@@ -159,6 +159,81 @@ func TestQueueIsBounded(t *testing.T) {
 	stop()
 }
 
+func TestDeferredCommandsWaitForAnother(t *testing.T) {
+	g, _ := aloneGroup(t)
+	seal := &countingSeal{}
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal, maxDeferral: time.Hour, MaxBatchCommands: 3})
+	require.NoError(t, err)
+	var o outcomes
+	deferred := func() {
+		o.wg.Add(1)
+		require.NoError(t, p.SubmitDeferred([]byte("deferred"), &o))
+	}
+	deferred()
+	deferred()
+	require.Empty(t, p.wake)
+	require.Nil(t, p.take())
+	stop := run(t, p)
+	o.expect(t, p, []byte("other"))
+	o.wg.Wait()
+	require.Equal(t, []int{3}, seal.sizes)
+
+	for range 3 { // a full entry waits for nothing
+		deferred()
+	}
+	o.wg.Wait()
+	require.Equal(t, []int{3, 3}, seal.sizes)
+
+	deferred()
+	p.endDeferral()
+	o.wg.Wait()
+	require.Equal(t, []int{3, 3, 1}, seal.sizes)
+	require.Zero(t, p.deferred)
+	require.False(t, p.due)
+
+	deferred()
+	stop()
+	o.wg.Wait()
+	require.Equal(t, []uint64{1, 2, 3, 4, 5, 6, 7}, o.results)
+	require.Len(t, o.errs, 1)
+	require.ErrorIs(t, o.errs[0], ErrStopped)
+}
+
+func TestDeferredCommandsWaitForALimitedTime(t *testing.T) {
+	g, _ := aloneGroup(t)
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal})
+	require.NoError(t, err)
+	defer run(t, p)()
+	for i := range uint64(3) {
+		var o outcomes
+		o.wg.Add(1)
+		require.NoError(t, p.SubmitDeferred([]byte("deferred"), &o))
+		o.wg.Wait()
+		require.Equal(t, []uint64{i + 1}, o.results)
+	}
+}
+
+// Commands that do not fit into the entry of the command for which they waited follow in the next one.
+func TestDeferredCommandsBeyondAnEntryFollow(t *testing.T) {
+	g, _ := aloneGroup(t)
+	seal := &countingSeal{}
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal, maxDeferral: time.Hour, MaxBatchCommands: 2})
+	require.NoError(t, err)
+	var o outcomes
+	o.expect(t, p, []byte("other"))
+	o.wg.Add(2)
+	for range 2 {
+		require.NoError(t, p.SubmitDeferred([]byte("deferred"), &o))
+	}
+	o.expect(t, p, []byte("other"))
+	stop := run(t, p)
+	o.wg.Wait()
+	stop()
+	require.Equal(t, []int{2, 2}, seal.sizes)
+	require.Equal(t, []uint64{1, 2, 3, 4}, o.results)
+	require.Zero(t, p.deferred)
+}
+
 func TestFollowerRefusesDefinitely(t *testing.T) {
 	c := newTestCluster(t, 100)
 	f := (c.leader() + 1) % 3

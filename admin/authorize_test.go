@@ -537,6 +537,14 @@ func TestAuditRecordsNameTheInvocationsOfABatch(t *testing.T) {
 	require.Equal(t, []string{someID.String()}, w.records(t)[0].Invocations)
 }
 
+func TestAuditRecordsNameTheSourceOfASubscription(t *testing.T) {
+	w := secured(t, byRole())
+	w.ask(t, "POST", "/subscriptions", `{"source":"kafka://nowhere/orders","sink":"service://Greeter/greet"}`, "Authorization", "Bearer "+w.tokens["deployer"]).Body.Close()
+	record := w.records(t)[0]
+	require.Equal(t, "/subscriptions kafka://nowhere/orders service://Greeter/greet", record.Object)
+	require.Contains(t, record.Outcome, "nowhere")
+}
+
 func TestReadsOfPayloadsAreRecorded(t *testing.T) {
 	w := secured(t, byRole())
 	read := func(name string) {

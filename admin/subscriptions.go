@@ -51,8 +51,9 @@ func (s *Server) createSubscription(c echo.Context) error {
 	if err := s.checkFlowControl(&r); err != nil {
 		return err
 	}
+	from := sub.Source.String() + " " + sub.Sink.String()
+	concerns(c, from) // a subscription that is refused has no ID
 	sub.ID = s.registry.NewSubscriptionID()
-	concerns(c, sub.ID)
 	notices, unresolved, err := s.prepareSubscription(c.Request().Context(), &sub, check)
 	if err != nil {
 		return err
@@ -60,6 +61,7 @@ func (s *Server) createSubscription(c echo.Context) error {
 	if err := s.requireKeyForProperties(c.Request().Context(), sub.Properties); err != nil {
 		return err
 	}
+	concerns(c, sub.ID+" "+from)
 	if sub, err = s.storeSubscription(c.Request().Context(), sub); err != nil {
 		return subscriptionError(err)
 	}
@@ -243,6 +245,7 @@ func (s *Server) subscriptionOf(c echo.Context) (subscription.Subscription, erro
 	if !known {
 		return subscription.Subscription{}, noSubscription(id)
 	}
+	concerns(c, list[at].Source.String()) // the path has only the ID
 	return list[at], nil
 }
 

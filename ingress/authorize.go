@@ -60,9 +60,15 @@ func authorize(c echo.Context, required metadata.IngressAuth, permission access.
 		return forbidden("'" + p.Name + "' may not use this service: " + credentialHints[required])
 	}
 	if !p.Allows(permission) {
-		return forbidden("'" + p.Name + "' does not have the permission; that requires the role " + access.RolesWith(permission))
+		return forbidden("'" + p.Name + "' may not " + actions[permission] + "; that requires the role " + access.RolesWith(permission))
 	}
 	return nil
+}
+
+// actions are what the permissions that requests need permit.
+var actions = map[access.Permission]string{
+	access.Invoke:   "call handlers, send signals or read results",
+	access.Complete: "complete awakeables",
 }
 
 // credentialHints say which credentials a sender must present.

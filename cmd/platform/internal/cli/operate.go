@@ -208,7 +208,7 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 	}
 	a.selectionTable(op, selected)
 	if more {
-		a.Hint.Box(fmt.Sprintf("More than these %d invocations match.", len(selected)), "Repeat the command, use --limit, or start a job for all of them"+a.jobCommand(ctx, op, query)+".")
+		a.Hint.Box("More invocations match than "+countOf(len(selected))+".", "Repeat the command, use --limit, or start a job for all of them"+a.jobCommand(ctx, op, query)+".")
 	}
 	if err := a.Confirm(fmt.Sprintf("%s %s?", op.verb, countOf(len(selected)))); err != nil {
 		return err

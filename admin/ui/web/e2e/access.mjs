@@ -141,6 +141,22 @@ export async function testAccess() {
       await t.close()
     })
 
+    await test('access: a user who may not read anything sees why, instead of failed requests', async () => {
+      const { token: secret } = await world.api('/tokens', { method: 'POST', body: { name: 'completes', roles: ['callback'] } })
+      const t = await open(world, `/ui/settings#token=${secret}`, { allow: refused })
+      await t.page.getByRole('button', { name: 'Log out' }).waitFor()
+      await t.page.getByText('completes').first().waitFor()
+      for (const path of ['/ui/', '/ui/objects', '/ui/services']) {
+        await t.page.goto(world.admin + path)
+        await t.page.getByText('Your token “completes” does not permit this. It needs the role viewer.').waitFor()
+        assert.equal(await t.page.getByText('The server does not respond').count(), 0)
+        assert.equal(await t.page.getByRole('button', { name: 'Retry' }).count(), 0)
+      }
+      assert.deepEqual(await axe(t.page), [])
+      noProblems(t)
+      await t.close()
+    })
+
     await test('access: the page of the own access lists permissions, missing roles and limits', async () => {
       const { token: secret } = await world.api('/tokens', { method: 'POST', body: { name: 'helps', roles: ['operator'], services: ['Orders'] } })
       for (const theme of ['light', 'dark']) {

@@ -187,8 +187,10 @@ export async function testInvocations(w, ids) {
     await selection.getByText(`All ${all} that match selected`).waitFor()
     assert.deepEqual(await axe(t.page), [])
     await selection.getByRole('button', { name: 'Kill' }).click()
-    await t.page.getByRole('dialog').getByLabel(/kill/i).fill('kill')
-    await t.page.getByRole('dialog').getByRole('button', { name: `Kill ${all} invocations` }).click()
+    const kill = t.page.getByRole('dialog').getByRole('button', { name: `Kill ${all} invocations` })
+    assert.equal(await kill.isDisabled(), true)
+    await t.page.getByRole('dialog').getByLabel(`Type ${all} to confirm`).fill(`${all}`)
+    await kill.click()
     await t.page.getByRole('link', { name: 'See its progress' }).waitFor()
     await until('all are killed', async () => (await w.query("SELECT count(*) AS n FROM sys_invocation WHERE status = 'scheduled' AND target_service_key LIKE 'every-%'"))[0].n === 0)
     await Promise.all(sent.map((id) => w.api(`/invocations/${id}/purge`, { method: 'PATCH' }))) // they would fill the lists of other tests

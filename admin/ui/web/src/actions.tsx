@@ -2,6 +2,7 @@
 
 import { request } from './api/client.ts'
 import type { BatchAnswer, Deployment, Invocation, Job } from './api/types.ts'
+import { batchConfirmation } from './lib/confirm.ts'
 import { formatCount, plural } from './lib/format.ts'
 import { refreshAll } from './live.ts'
 import { optional } from './resource.ts'
@@ -194,9 +195,9 @@ export function batch(operation: Operation, of: Batch): void {
   const chosen = { deployment: of.outdated ? 'Latest' : '' }
   const n = of.ids?.length ?? of.count
   const what = n === undefined ? 'all matching invocations' : plural(n, 'invocation')
+  const typed = batchConfirmation(operation, { danger: d.danger, count: n, filtered: of.filters !== undefined })
   void ask({
-    title: `${d.title} ${what}?`, action: `${d.title} ${what}`, danger: d.danger,
-    ...(operation === 'kill' && (n ?? 1000) > 100 ? { typed: 'kill' } : {}),
+    title: `${d.title} ${what}?`, action: `${d.title} ${what}`, danger: d.danger, ...(typed === undefined ? {} : { typed }),
     body: (
       <>
         <p>{d.consequence}</p>

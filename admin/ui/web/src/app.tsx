@@ -23,7 +23,7 @@ import { InvocationPage } from './pages/invocation.tsx'
 import { Failures } from './pages/failures.tsx'
 import { LoggedIn, Login } from './pages/login.tsx'
 import type { Identity } from './api/types.ts'
-import { fromAddress, identity, limited, loggedIn, loginNeeded, setToken, token, tokenKey, users } from './session.ts'
+import { fromAddress, identity, limited, loggedIn, loginNeeded, refusalOf, setToken, token, tokenKey, users } from './session.ts'
 
 function later(name: keyof More): FunctionComponent<{ params: Match }> {
   return function Later({ params }) {
@@ -174,7 +174,8 @@ function Frame() {
     const cluster = health.data?.cluster_name
     document.title = cluster ? `${title} · ${cluster}` : title
   }, [title, health.data?.cluster_name])
-  const offline = health.error && version.error ? health.error : undefined
+  const refusal = loggedIn() ? refusalOf('view') : undefined
+  const offline = health.error && version.error && !refusal ? health.error : undefined
   return (
     <>
       <a class="skip" href="#main" onClick={(e) => {
@@ -199,7 +200,7 @@ function Frame() {
           )}
           <main id="main" tabIndex={-1}>
             {/* What the user may do decides what pages read and offer. */}
-            <div class="page">{identity.value || who.error ? page ?? <NotFound /> : <Skeleton rows={10} />}</div>
+            <div class="page">{refusal && path !== '/settings' && path !== '/access' ? <NoAccess title={title} refusal={refusal} /> : identity.value || who.error ? page ?? <NotFound /> : <Skeleton rows={10} />}</div>
           </main>
         </div>
       </div>
@@ -219,6 +220,11 @@ class Guard extends Component<{ children: ComponentChildren }, { error?: Error }
     if (!this.state.error) return this.props.children
     return <ErrorBox what="This page has a defect" error={this.state.error} retry={() => this.setState({ error: undefined as unknown as Error })} />
   }
+}
+
+/** Shown instead of the pages to a user who may not read anything. */
+function NoAccess({ title, refusal }: { title: string; refusal: string }) {
+  return <Empty title={title} icon="key" page><p>{refusal} <a href={href('/access')}>My access</a></p></Empty>
 }
 
 function NotFound() {

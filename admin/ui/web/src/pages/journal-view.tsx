@@ -29,6 +29,7 @@ interface EventBody {
   ty?: string
   error_message?: string
   error_code?: number
+  attempts?: number
   error_stacktrace?: string
   related_command_index?: number
   last_failure?: EventBody
@@ -366,7 +367,7 @@ function EventLine({ event, scale }: { event: JournalEvent; scale: Scale }) {
   const body = bodyOf(event)
   const failure = body.last_failure ?? body
   const moved = event.event_type === 'Resumed' && body.cause === 'deployment-change'
-  const [title, tone] = moved ? [`continued on deployment ${body.reason ?? ''}`, 'ok'] : { TransientError: ['attempt failed', 'bad'], Paused: ['paused', 'warn'], Resumed: ['resumed', 'ok'], CancelRequested: ['cancellation requested', 'warn'] }[event.event_type] ?? [event.event_type, 'idle']
+  const [title, tone] = moved ? [`continued on deployment ${body.reason ?? ''}`, 'ok'] : { TransientError: [body.attempts ? `attempt ${body.attempts} failed` : 'attempt failed', 'bad'], Paused: ['paused', 'warn'], Resumed: ['resumed', 'ok'], CancelRequested: ['cancellation requested', 'warn'] }[event.event_type] ?? [event.event_type, 'idle']
   return (
     <div class={`j-row j-event ${tone}`}>
       <span class="j-index" />

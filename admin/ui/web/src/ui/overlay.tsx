@@ -170,8 +170,8 @@ function Confirm({ question, run, close }: { question: Question; run: (force: bo
     <form onSubmit={submit}>
       <DialogFrame title={question.title} close={close} actions={
         <>
-          <button type="button" class="button plain" onClick={close}><span>Close</span></button>
-          <button type="submit" class={`button ${question.danger ? 'danger' : 'primary'}`} disabled={!ready || busy} autofocus={question.typed === undefined}>
+          <button type="button" class="button plain" onClick={close} autofocus={question.typed === undefined && question.danger}><span>Close</span></button>
+          <button type="submit" class={`button ${question.danger ? 'danger' : 'primary'}`} disabled={!ready || busy} autofocus={question.typed === undefined && !question.danger}>
             <span>{busy ? 'Working…' : question.action}</span>
           </button>
         </>

@@ -30,7 +30,7 @@ func (m *Machine) admit(inv *Invocation, input []byte) error {
 			return err
 		}
 	}
-	if inv.Target.Type == target.StateUpdate && m.level >= feature.Level4 && (m.queuedUpdates > 0 || m.updateBytes >= maxUpdateBytes) {
+	if inv.Target.Type == target.StateUpdate && m.level >= feature.Level4 && (m.queuedUpdates > 0 || m.updateBytes >= m.bounds.updateBytes) {
 		return m.delayUpdate(inv)
 	}
 	if inv.Flow != nil {
@@ -71,7 +71,7 @@ func (m *Machine) start(inv *Invocation, input []byte) error {
 	}
 	run := RunOf(inv)
 	if inv.Length == 1 {
-		if input == nil && m.inputBytes < answerBytes {
+		if input == nil && m.inputBytes < m.bounds.answerBytes {
 			entry, err := m.st.Entry(inv.ID, 0)
 			if err != nil {
 				return fmt.Errorf("read input of %s: %w", inv.ID, err)

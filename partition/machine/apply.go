@@ -42,18 +42,30 @@ type Machine struct {
 	freedScopes []string            // scopes in which an invocation may have become admissible
 	freed       map[string]struct{} // the same, to find one of many; nil if there are few
 
-	maxReevaluated, maxRingLeaves int // the constants, except in tests
+	bounds bounds
 
 	flow flowcontrol.Scheduler
 	book *flowcontrol.Book // the source of flow.Rules; nil: not read yet
 }
 
+// bounds are what one log entry does at most, and how many waiters a result has: the constants, except in tests.
+type bounds struct {
+	admitted, admittedByTimer                                              int
+	reevaluated, ringLeaves                                                int
+	kills, journalReads, updateBytes, answerBytes, purgedPromises, lookups int
+	sinks                                                                  int
+}
+
 // New returns the machine of one partition.
 func New(shards Shards) *Machine {
 	m := &Machine{
-		shards:         shards,
-		maxReevaluated: failpoint.Or(failpoint.ReevaluatedCounters, maxReevaluated),
-		maxRingLeaves:  failpoint.Or(failpoint.RingLeaves, maxRingLeaves),
+		shards: shards,
+		bounds: bounds{
+			admitted: maxAdmitted, admittedByTimer: maxAdmittedByTimer,
+			reevaluated: failpoint.Or(failpoint.ReevaluatedCounters, maxReevaluated), ringLeaves: failpoint.Or(failpoint.RingLeaves, maxRingLeaves),
+			kills: maxKills, journalReads: maxJournalReads, updateBytes: maxUpdateBytes, answerBytes: answerBytes,
+			purgedPromises: maxPurgedPromises, lookups: maxLookups, sinks: maxSinks,
+		},
 	}
 	m.flow.Wake = m.wakeCounter
 	return m
@@ -84,7 +96,7 @@ func (m *Machine) apply(h Header, c Command) (Outcome, error) {
 	if h.Command == 0 {
 		m.answers, m.timerAnswers, m.inputBytes = byteBudget{}, byteBudget{}, 0
 		m.kills, m.journalReads, m.updateBytes, m.purgedBytes, m.lookups = 0, 0, 0, 0, 0
-		m.flow.Leaves = m.maxRingLeaves
+		m.flow.Leaves = m.bounds.ringLeaves
 	}
 	if lead, ok := c.(*Lead); ok {
 		if lead.Epoch <= m.meta.Epoch {
@@ -106,9 +118,9 @@ func (m *Machine) apply(h Header, c Command) (Outcome, error) {
 		err = m.settle()
 	}
 	if err == nil && len(m.freedScopes) > 0 {
-		most := maxAdmitted
+		most := m.bounds.admitted
 		if _, ok := c.(*FireTimers); ok {
-			most = maxAdmittedByTimer
+			most = m.bounds.admittedByTimer
 		}
 		err = m.admitWaiting(most)
 	}

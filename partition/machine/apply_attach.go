@@ -77,7 +77,7 @@ func (m *Machine) wait(inv *Invocation, sink Sink) error {
 	if err != nil {
 		return err
 	}
-	if len(sinks) >= maxSinks {
+	if len(sinks) >= m.bounds.sinks {
 		return m.answer(sink, &tooManyWait)
 	}
 	inv.Sinks = append(sinks, sink)

@@ -120,7 +120,7 @@ func (m *Machine) reevaluate(from flowcontrol.CounterKey) error {
 	if err := m.scheduler(); err != nil {
 		return err
 	}
-	most := m.maxReevaluated
+	most := m.bounds.reevaluated
 	if m.level < feature.Level4 {
 		most = math.MaxInt
 	}

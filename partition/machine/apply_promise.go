@@ -82,7 +82,7 @@ func (m *Machine) replyPromise(inv *Invocation, t journal.Type, c *journal.Promi
 // tooManyWaiters reports whether a promise accepts no further waiters. Below feature level 4
 // their number is not bounded.
 func (m *Machine) tooManyWaiters(p Promise) bool {
-	return m.level >= feature.Level4 && len(p.Waiting) >= maxSinks
+	return m.level >= feature.Level4 && len(p.Waiting) >= m.bounds.sinks
 }
 
 // answerPromise completes a promise command immediately; without a result, with void.
@@ -116,7 +116,7 @@ func (m *Machine) deletePromises(o Object) (pending bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("read promises of %v: %w", o, err)
 		}
-		if m.level >= feature.Level4 && m.purgedBytes >= maxPurgedPromises {
+		if m.level >= feature.Level4 && m.purgedBytes >= m.bounds.purgedPromises {
 			pending = true
 			break
 		}

@@ -43,7 +43,7 @@ func (m *Machine) delayUpdate(inv *Invocation) error {
 
 // continueUpdate applies a delayed state update when its timer fires, or delays it again.
 func (m *Machine) continueUpdate(inv *Invocation, t Timer) error {
-	if m.updateBytes >= maxUpdateBytes {
+	if m.updateBytes >= m.bounds.updateBytes {
 		m.setTimer(t)
 		return nil
 	}

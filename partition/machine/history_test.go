@@ -37,6 +37,7 @@ type history struct {
 	// scoped is the percentage of invocations that have a scope.
 	scoped int
 	level  feature.Level // of proposed entries
+	tight  bool          // timers continue almost everything
 }
 
 // newHistory starts a history. A full one includes operators and handlers that wait for
@@ -45,6 +46,14 @@ func newHistory(t *rapid.T, partitions int, full bool) *history {
 	return &history{
 		T: t, world: newWorld(uint32(partitions)), logs: make([][]logged, partitions), full: full,
 		ended: map[ids.Invocation]uint64{}, scoped: 30, level: feature.Level(rapid.IntRange(1, int(feature.Newest)).Draw(t, "level")),
+	}
+}
+
+// tighten makes timers continue almost everything.
+func (h *history) tighten() {
+	h.tight = true
+	for _, p := range h.parts {
+		p.machine.TightenAll()
 	}
 }
 

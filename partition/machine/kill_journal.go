@@ -152,4 +152,6 @@ func (k *killedEntries) add(e journal.Entry) error {
 }
 
 // mayRead reports whether the log entry may read one more journal entry of an ending or suspending invocation.
-func (m *Machine) mayRead() bool { return m.level < feature.Level4 || m.journalReads < maxJournalReads }
+func (m *Machine) mayRead() bool {
+	return m.level < feature.Level4 || m.journalReads < m.bounds.journalReads
+}

@@ -54,7 +54,7 @@ const (
 	leavesPerLookup = 64
 )
 
-func (m *Machine) mayEvaluate() bool { return m.level < feature.Level4 || m.lookups < maxLookups }
+func (m *Machine) mayEvaluate() bool { return m.level < feature.Level4 || m.lookups < m.bounds.lookups }
 
 // remaining returns the pending part of an await at the suspension; nil if it is over. reduced
 // means that everything in it is pending, except repeatable signals.

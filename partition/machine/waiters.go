@@ -25,13 +25,14 @@ const (
 	answerOverhead = 256
 )
 
-// byteBudget counts the bytes that one log entry has copied, up to answerBytes.
+// byteBudget counts the bytes that one log entry has copied.
 type byteBudget struct{ spent int }
 
-// spend reports whether a result of size bytes may be copied, and counts it if so.
-func (a *byteBudget) spend(size int) bool {
+// spend reports whether a result of size bytes may be copied, with most bytes in total, and counts
+// it if so.
+func (a *byteBudget) spend(size, most int) bool {
 	size += answerOverhead
-	if a.spent > 0 && a.spent+size > answerBytes {
+	if a.spent > 0 && a.spent+size > most {
 		return false
 	}
 	a.spent += size
@@ -40,7 +41,7 @@ func (a *byteBudget) spend(size int) bool {
 
 // mayAnswer reports whether the entry may copy a result to one more waiter.
 func (m *Machine) mayAnswer(r *journal.Result) bool {
-	return m.level < feature.Level2 || m.answers.spend(m.resultSize(r))
+	return m.level < feature.Level2 || m.answers.spend(m.resultSize(r), m.bounds.answerBytes)
 }
 
 // resultSize is what copying a result costs. Below feature level 4 the metadata of a failure
@@ -79,7 +80,7 @@ func (m *Machine) answerLate(inv *Invocation, sink Sink) error {
 	switch {
 	case m.mayAnswer(inv.Result):
 		return m.answer(sink, inv.Result)
-	case len(inv.Sinks) >= maxSinks:
+	case len(inv.Sinks) >= m.bounds.sinks:
 		return m.answer(sink, &tooManyWait)
 	case len(inv.Sinks) == 0:
 		m.scheduleAnswers(inv)
@@ -95,7 +96,7 @@ func (m *Machine) scheduleAnswers(inv *Invocation) {
 
 // mayAnswerByTimer reports whether a timer may copy a result.
 func (m *Machine) mayAnswerByTimer(r *journal.Result) bool {
-	return m.timerAnswers.spend(m.resultSize(r))
+	return m.timerAnswers.spend(m.resultSize(r), m.bounds.answerBytes)
 }
 
 // answerPending answers further waiters of a completed invocation.

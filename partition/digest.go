@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/failpoint"
+	"platform/internal/pebbledb"
 	"platform/partition/machine"
 	"platform/partition/store"
 )
@@ -59,7 +60,8 @@ func (c DigestConfig) withDefaults() DigestConfig {
 type digests struct {
 	cfg        DigestConfig
 	tables     *store.Partition
-	quarantine func(error)
+	quarantine func(error) // of a replica that differs from others
+	damaged    func(error) // reports rows that cannot be read
 	log        *slog.Logger
 
 	ctx    context.Context //nolint:containedctx // of scans, which applying starts; ends with the replica
@@ -80,9 +82,9 @@ type digests struct {
 	changed chan struct{}          // closed when a result is added
 }
 
-func newDigests(tables *store.Partition, cfg DigestConfig, log *slog.Logger, quarantine func(error)) *digests {
+func newDigests(tables *store.Partition, cfg DigestConfig, log *slog.Logger, quarantine, damaged func(error)) *digests {
 	d := &digests{
-		cfg: cfg, tables: tables, quarantine: quarantine, log: log,
+		cfg: cfg, tables: tables, quarantine: quarantine, damaged: damaged, log: log,
 		due: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
@@ -166,7 +168,8 @@ func (d *digests) scan(view *store.Export, state, epoch uint64, s *machine.Diges
 	d.agreed = nil // the others belong to missed rounds
 }
 
-// failLocked handles rows that cannot be read.
+// failLocked handles rows that cannot be read. The replica does not stop by itself: another one may have damaged rows in
+// the same round.
 func (d *digests) failLocked(err error) {
 	d.wakeLocked()
 	switch {
@@ -175,8 +178,9 @@ func (d *digests) failLocked(err error) {
 		d.log.Warn("could not compute digest of tables", "err", err)
 	default:
 		d.cfg.Metrics.differed()
+		err = pebbledb.Explain(err)
 		d.log.Error("tables cannot be read", "err", err)
-		d.wg.Go(func() { d.quarantine(err) })
+		d.damaged(err)
 	}
 }
 

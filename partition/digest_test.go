@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/raftgroup"
 	"platform/partition/machine"
+	"platform/partition/store"
 )
 
 // newComparedReplicaSet returns a replica set whose replicas are compared continuously once open is set.
@@ -206,4 +208,16 @@ func TestReplicasThatDifferFromAMajorityAreFound(t *testing.T) {
 			require.Equal(t, roundResult{c.agreed, c.differing, c.complete}, v)
 		})
 	}
+}
+
+// The rows of a round are the same on all replicas, so not each one that cannot read them may stop: that might be a majority.
+func TestRowsThatCannotBeReadAreReported(t *testing.T) {
+	var reported []error
+	quarantine := func(err error) { t.Error(err) }
+	d := newDigests(nil, DigestConfig{}, slog.New(slog.DiscardHandler), quarantine, func(err error) { reported = append(reported, err) })
+	d.failLocked(fmt.Errorf("digest: %w", store.ErrDamaged))
+	d.failLocked(fmt.Errorf("digest: %w", store.ErrClosed))
+	d.close()
+	require.Len(t, reported, 1)
+	require.ErrorIs(t, reported[0], store.ErrDamaged)
 }

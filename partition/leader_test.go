@@ -38,7 +38,7 @@ func TestAnInstalledSnapshotEndsTheReceptionOfEffects(t *testing.T) {
 	export, err := tables.Export()
 	require.NoError(t, err)
 	own := &leadership{epoch: 6, term: 3}
-	p := &Partition{role: newRole(), tables: tables, digests: newDigests(tables, DigestConfig{}, nil, nil)}
+	p := &Partition{role: newRole(), tables: tables, digests: newDigests(tables, DigestConfig{}, nil, nil, nil)}
 	p.role.begin(own)
 	p.role.enter(own.epoch, own.term)
 	imp, err := (&fsm{p: p, tables: tables}).Import()

@@ -60,7 +60,10 @@ type Config struct {
 	Tracer *tracing.Tracer
 	// OnFailed is called once if the replica cannot continue.
 	OnFailed func(error)
-	Log      *slog.Logger
+	// OnDamaged is called, perhaps repeatedly, if rows cannot be read. The replica continues while it does not need them.
+	// It must not block.
+	OnDamaged func(error)
+	Log       *slog.Logger
 }
 
 // withDefaults sets what may be left out.
@@ -79,6 +82,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.OnFailed == nil {
 		c.OnFailed = func(error) {}
+	}
+	if c.OnDamaged == nil {
+		c.OnDamaged = func(error) {}
 	}
 	c.Digests = c.Digests.withDefaults()
 	return c
@@ -112,7 +118,7 @@ func Open(cfg Config) (*Partition, error) {
 		log:    cfg.Log.With("component", "platform/partition", "partition_id", cfg.ID),
 		opened: make(chan struct{}),
 	}
-	p.digests = newDigests(cfg.Tables, cfg.Digests, p.log, p.diverged)
+	p.digests = newDigests(cfg.Tables, cfg.Digests, p.log, p.diverged, cfg.OnDamaged)
 	group := cfg.Group
 	group.ID, group.Name, group.Logger = GroupID(cfg.ID), fmt.Sprintf("partition-%d", cfg.ID), cfg.Log
 	group.StateMachine = &fsm{

@@ -1,12 +1,18 @@
 package cluster
 
 import (
+	"context"
+	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/raftgroup/logstore/logstoretest"
+	"platform/test/harness"
 )
 
 // TestReplicasWhoseLogsCannotBeOpenedAreRebuilt damages the first entries in the logs of a node, which are then in tables.
@@ -28,4 +34,59 @@ func TestReplicasWhoseLogsCannotBeOpenedAreRebuilt(t *testing.T) {
 	b.requireCounters(ctx, t, 2, counts)
 	b.addToCounters(ctx, t, 2, counts)
 	b.requireCounters(ctx, t, 1, counts)
+}
+
+// TestTwoReplicasWithDamagedRowsAreRebuilt damages the inputs of the same invocations on two nodes, which find them when the
+// replicas are compared, at the same index of the log. The partition is served all the time, the two replicas are rebuilt
+// one after the other, and nothing is lost.
+func TestTwoReplicasWithDamagedRowsAreRebuilt(t *testing.T) {
+	b := newTestbed(t, testbedOptions{nodes: 3, env: map[string]string{"DEFAULT_NUM_PARTITIONS": "1", "WORKER__DIGEST_INTERVAL": "300"}})
+	ctx, counts := t.Context(), counterValues{}
+	text := `"` + strings.Repeat("large ", 2<<10) + `"` // is in a blob file
+	for i := range 20 {
+		a, err := b.Nodes[0].Client.Call(ctx, harness.Path("Ledger", fmt.Sprint(i), "add"), []byte(text))
+		require.NoError(t, err)
+		require.Equal(t, 200, a.Status, "%s", a.Body)
+	}
+	b.awaitVoters(ctx, t, 0, 3)
+	for _, i := range []int{1, 2} {
+		require.NoError(t, b.Nodes[i].Stop()) // writes the inputs to files
+		damageBlobs(t, filepath.Join(b.dataDir(i), "state"))
+	}
+	for _, i := range []int{1, 2} {
+		require.NoError(t, b.Nodes[i].Launch())
+	}
+	require.NoError(t, b.AwaitHealthy(ctx))
+	b.awaitVoters(ctx, t, 0, 3) // so that both take part in the next comparison
+	rebuilt := func(i int) bool {
+		return strings.Contains(b.Nodes[i].Process.LogTail(1000), "quarantined replica removed")
+	}
+	limit, cancel := context.WithTimeout(ctx, replicationTimeout)
+	defer cancel()
+	for !rebuilt(1) || !rebuilt(2) {
+		b.addToCounters(limit, t, 0, counts)
+		harness.Sleep(limit, 100*time.Millisecond)
+	}
+	b.awaitVoters(ctx, t, 0, 3)
+	b.Nodes[0].Kill()
+	b.requireCounters(ctx, t, 1, counts)
+	for i := range 20 {
+		a, err := b.Nodes[2].Client.Call(ctx, harness.Path("Ledger", fmt.Sprint(i), "entries"), nil)
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(string(a.Body), strings.Trim(text, `"`)))
+	}
+}
+
+// damageBlobs flips a bit in a value of each blob file of a closed Pebble database.
+func damageBlobs(t *testing.T, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.blob"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		data[len(data)/4] ^= 1
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+	}
 }

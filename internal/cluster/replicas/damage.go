@@ -2,6 +2,8 @@ package replicas
 
 import (
 	"context"
+	"math/rand/v2"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -11,45 +13,15 @@ import (
 	"platform/partition"
 )
 
-// watchDamage quarantines replicas with rows or entries that cannot be read, as soon as that is found: also by a
-// compaction, which cannot succeed until their data is removed.
-func (m *Manager) watchDamage(ctx context.Context) {
-	partitions, groups := make([]uint32, m.Router.Count()), make([]uint32, m.Router.Count())
-	for id := range m.Router.Count() {
-		partitions[id], groups[id] = id, partition.GroupID(id)
-	}
-	for {
-		select {
-		case file := <-m.Logs.DamagedFiles():
-			affected, err := m.Logs.Affected(file, groups)
-			for i := range affected {
-				affected[i] -= partition.GroupID(0)
-			}
-			m.damaged(ctx, file, affected, err)
-		case file := <-m.Tables.DamagedFiles():
-			affected, err := m.Tables.Affected(file, partitions)
-			m.damaged(ctx, file, affected, err)
-		case <-ctx.Done():
-			return
-		}
-	}
-}
+// damageRetry is the shortest delay before it is checked again whether a replica with damaged data is dispensable. The
+// longest is twice as long. It is random, so that nodes that wait for each other do not do so again.
+const damageRetry = time.Second
 
-// damaged quarantines replicas with data in a damaged file, if the others can serve the partition and be copied from. A
-// replica that is needed continues for as long as it does not need the damaged data. Damage is reported again when it is
-// read again, so that it is rebuilt later.
-func (m *Manager) damaged(ctx context.Context, file pebbledb.DamagedFile, affected []uint32, err error) {
-	if err != nil {
-		m.Log.Warn("damaged file not examined", "path", file.Path, "err", err)
-		return
-	}
-	open := map[uint32]replica{}
-	for _, id := range affected {
-		if p := m.Router.Replica(id); p != nil {
-			open[id] = p
-		}
-	}
-	m.quarantineDispensable(ctx, file, open)
+// damagedReplica is an open replica with rows or entries that cannot be read.
+type damagedReplica struct {
+	replica
+	reason error
+	needed bool // the others have no majority without it, which has been logged
 }
 
 // replica is what quarantineDispensable needs of an open replica.
@@ -58,33 +30,126 @@ type replica interface {
 	Quarantine(reason error)
 }
 
-// quarantineDispensable quarantines those of the damaged replicas without which the others have a majority. If two nodes find damage at
-// the same time, each must take the other one's replica into account. So they announce what they intend before they
-// request each other's status, and at least one of them learns of the other. Both may then continue, until the damage is
-// reported again.
-func (m *Manager) quarantineDispensable(ctx context.Context, file pebbledb.DamagedFile, damaged map[uint32]replica) {
-	for id, p := range damaged {
-		if len(p.Voters()) < minDispensable {
-			m.Log.Error("data of a partition is damaged, and it has too few replicas to copy it from another one: add replicas, or restore the data directory from a backup, before it is needed",
-				"partition_id", id, "path", file.Path, "err", file.Reason)
-			delete(damaged, id)
-			continue
-		}
-		m.quarantine.announce(id, file.Error())
+// damageReport is what a replica has found out about its own rows.
+type damageReport struct {
+	id     uint32
+	reason error
+}
+
+// reportDamage is called when a replica has found rows that cannot be read. They are found again if the report is dropped.
+func (m *Manager) reportDamage(id uint32, reason error) {
+	select {
+	case m.damage <- damageReport{id, reason}:
+	default:
 	}
-	if len(damaged) == 0 {
+}
+
+// watchDamage quarantines replicas with rows or entries that cannot be read, also if that is found by a
+// compaction, which cannot succeed until their data is removed. A replica that is needed continues for as long as it does
+// not need the damaged data.
+func (m *Manager) watchDamage(ctx context.Context) {
+	partitions, groups := make([]uint32, m.Router.Count()), make([]uint32, m.Router.Count())
+	for id := range m.Router.Count() {
+		partitions[id], groups[id] = id, partition.GroupID(id)
+	}
+	damaged := map[uint32]*damagedReplica{}
+	for {
+		var retry <-chan time.Time
+		if len(damaged) > 0 {
+			retry = time.After(damageRetry + rand.N(damageRetry))
+		}
+		select {
+		case file := <-m.Logs.DamagedFiles():
+			affected, err := m.Logs.Affected(file, groups)
+			for i := range affected {
+				affected[i] -= partition.GroupID(0)
+			}
+			m.damaged(damaged, file, affected, err)
+		case file := <-m.Tables.DamagedFiles():
+			affected, err := m.Tables.Affected(file, partitions)
+			m.damaged(damaged, file, affected, err)
+		case r := <-m.damage:
+			m.addDamaged(damaged, r.id, r.reason)
+		case <-retry:
+		case <-ctx.Done():
+			return
+		}
+		for id, d := range damaged {
+			if p := m.Router.Replica(id); p == nil || d.replica != replica(p) {
+				delete(damaged, id) // closed, and perhaps rebuilt
+			}
+		}
+		m.quarantineDispensable(ctx, damaged)
+	}
+}
+
+// damaged adds the replicas with data in a damaged file.
+func (m *Manager) damaged(damaged map[uint32]*damagedReplica, file pebbledb.DamagedFile, affected []uint32, err error) {
+	if err != nil {
+		m.Log.Warn("damaged file not examined", "path", file.Path, "err", err)
 		return
 	}
-	statuses := m.Nodes.Statuses(ctx, false)
-	for id, p := range damaged {
-		if m.dispensable(p.Voters(), serving(statuses, id)) {
-			p.Quarantine(file) // still announced: it counts as unusable until it is rebuilt
-			continue
-		}
-		m.quarantine.withdraw(id)
-		m.Log.Error("data of a partition is damaged, and the replica continues until the other ones have a majority: start their nodes, and wait until no other replica is in quarantine",
-			"partition_id", id, "path", file.Path, "err", file.Reason)
+	for _, id := range affected {
+		m.addDamaged(damaged, id, file)
 	}
+}
+
+// addDamaged adds the replica of a partition, unless it is known or is not used any longer.
+func (m *Manager) addDamaged(damaged map[uint32]*damagedReplica, id uint32, reason error) {
+	p := m.Router.Replica(id)
+	if p == nil || damaged[id] != nil || m.quarantine.reported(id) != "" {
+		return
+	}
+	damaged[id] = &damagedReplica{replica: p, reason: reason}
+}
+
+// quarantineDispensable quarantines those of the damaged replicas without which the others have a majority and can be
+// copied from, and removes from damaged those that it need not be called for again. If two nodes find damage at
+// the same time, each must take the other one's replica into account. So they announce what they intend before they
+// request each other's status, and at least one of them learns of the other. Both may then continue, until they check again.
+func (m *Manager) quarantineDispensable(ctx context.Context, damaged map[uint32]*damagedReplica) {
+	for id, d := range damaged {
+		if len(d.Voters()) < minDispensable {
+			m.Log.Error("data of a partition is damaged, and it has too few replicas to copy it from another one: add replicas, or restore the data directory from a backup, before it is needed",
+				"partition_id", id, "err", d.reason)
+			delete(damaged, id)
+		}
+	}
+	candidates := m.dispensableOf(ctx, damaged) // others need not know of those that are needed
+	for id := range candidates {
+		m.quarantine.announce(id, candidates[id].reason.Error())
+	}
+	dispensable := m.dispensableOf(ctx, candidates)
+	for id, d := range damaged {
+		switch {
+		case dispensable[id] != nil:
+			d.Quarantine(d.reason) // still announced: it counts as unusable until it is rebuilt
+			delete(damaged, id)
+			continue
+		case candidates[id] != nil:
+			m.quarantine.withdraw(id)
+		}
+		if !d.needed {
+			m.Log.Error("data of a partition is damaged, and the replica continues until the other ones have a majority: start their nodes, and wait until no other replica is in quarantine",
+				"partition_id", id, "err", d.reason)
+			d.needed = true
+		}
+	}
+}
+
+// dispensableOf returns those of the damaged replicas without which the others have a majority.
+func (m *Manager) dispensableOf(ctx context.Context, damaged map[uint32]*damagedReplica) map[uint32]*damagedReplica {
+	if len(damaged) == 0 {
+		return nil
+	}
+	found := map[uint32]*damagedReplica{}
+	statuses := m.Nodes.Statuses(ctx, false)
+	for id, d := range damaged {
+		if m.dispensable(d.Voters(), serving(statuses, id)) {
+			found[id] = d
+		}
+	}
+	return found
 }
 
 // minDispensable is the number of voters from which the others can have a majority.

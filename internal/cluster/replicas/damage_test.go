@@ -51,20 +51,20 @@ func damagedNodes(replicas ...string) *nodes {
 	return n
 }
 
-// damagedReplica is a replica with damaged data.
-type damagedReplica struct {
+// openReplica is a replica with damaged data.
+type openReplica struct {
 	voters      []string
 	quarantined bool
 }
 
-func (r *damagedReplica) Voters() []string { return r.voters }
-func (r *damagedReplica) Quarantine(error) { r.quarantined = true }
+func (r *openReplica) Voters() []string { return r.voters }
+func (r *openReplica) Quarantine(error) { r.quarantined = true }
 
 // quarantineDispensable reports damage in the replica on a node, and returns whether it was quarantined.
 func (n *nodes) quarantineDispensable(i int, voters []string) bool {
-	r := &damagedReplica{voters: voters}
+	r := &openReplica{voters: voters}
 	file := pebbledb.DamagedFile{Path: "state/000007.sst", Reason: errors.New("checksum mismatch")}
-	n.managers[i].quarantineDispensable(context.Background(), file, map[uint32]replica{7: r})
+	n.managers[i].quarantineDispensable(context.Background(), map[uint32]*damagedReplica{7: {replica: r, reason: file}})
 	return r.quarantined
 }
 

@@ -65,12 +65,14 @@ type Manager struct {
 	locks      []sync.Mutex // by partition, held while its replica is opened, closed or changed
 	closing    []bool       // by partition, whether its replica was not closed in time; covered by locks
 	quarantine quarantine   // replicas that are not served
+	damage     chan damageReport
 	statuses   statusCache
 }
 
 // New returns a manager without open replicas.
 func New(cfg Config) *Manager {
-	return &Manager{Config: cfg, locks: make([]sync.Mutex, cfg.Router.Count()), closing: make([]bool, cfg.Router.Count())}
+	count := cfg.Router.Count()
+	return &Manager{Config: cfg, locks: make([]sync.Mutex, count), closing: make([]bool, count), damage: make(chan damageReport, count)}
 }
 
 // Replica returns the open replica of a partition, nil if there is none.
@@ -185,6 +187,7 @@ func (m *Manager) openPartition(id uint32, begins bool) (*partition.Partition, e
 	cfg.Group.LocalID, cfg.Group.Storage, cfg.Group.HardState = m.ReplicaID(id), logs, hard
 	cfg.Deliver, cfg.Room = m.Router.Deliver, m.room
 	cfg.OnFailed = func(err error) { m.failed(id, err) }
+	cfg.OnDamaged = func(err error) { m.reportDamage(id, err) }
 	if begins {
 		cfg.Group.Voters = []raft.Server{m.Node}
 	}

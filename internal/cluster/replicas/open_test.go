@@ -189,11 +189,17 @@ func TestDamageThatACompactionFinds(t *testing.T) {
 	p := m.Replica(0)
 	require.NoError(t, p.WaitLeading(t.Context()))
 	file := pebbledb.DamagedFile{Path: "state/000007.sst", Reason: errors.New("checksum mismatch")}
-	m.damaged(t.Context(), file, []uint32{0}, nil)
+	report := func() {
+		damaged := map[uint32]*damagedReplica{}
+		m.damaged(damaged, file, []uint32{0}, nil)
+		m.quarantineDispensable(t.Context(), damaged)
+		require.Empty(t, damaged)
+	}
+	report()
 	require.Empty(t, m.Quarantine(0))
 	_, err := m.Store.RegisterNode(t.Context(), metadata.Node{Name: "n2", Incarnation: "y", FabricAddress: "http://127.0.0.1:2", FeatureLevel: feature.Supported()})
 	require.NoError(t, err)
-	m.damaged(t.Context(), file, []uint32{0}, nil)
+	report()
 	require.Never(t, func() bool { return m.Quarantine(0) != "" }, 100*time.Millisecond, time.Millisecond)
 	require.True(t, p.Leading())
 	p.Quarantine(file)

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/logsample"
 	"platform/internal/nodelink"
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore/logstoretest"
@@ -366,6 +367,7 @@ func TestBrokenSnapshotLeavesTheOldState(t *testing.T) {
 	from, to := twoPorts(t)
 	var log bytes.Buffer
 	to.group.log = slog.New(slog.NewTextHandler(&log, nil))
+	to.t.refusals = logsample.New[string](1, time.Hour, maxSampled) // a busy machine takes longer than samplePause
 	whole := exported(t, filledJournal(t))
 	req := snapshotRequest(Position{Index: 10, Term: 2})
 	var resp raft.InstallSnapshotResponse

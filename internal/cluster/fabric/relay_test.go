@@ -17,6 +17,7 @@ import (
 
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/logsample"
 	"platform/internal/nodelink"
 	"platform/internal/raftgroup"
 	"platform/partition"
@@ -63,6 +64,7 @@ func serveRelay(t *testing.T, local Local, client *Client, log *bytes.Buffer) *t
 	require.NoError(t, err)
 	return serveNode(t, lis, "c", localReplica(local), func(_ *grpc.Server, s *Server) {
 		s.relays = newRelays(client, configuredAddress)
+		s.relays.logged = logsample.New[relayedPair](1, time.Hour, maxRelayedPairs) // a busy machine takes longer than relayLogInterval
 		s.log = slog.New(slog.NewTextHandler(log, nil))
 	})
 }

@@ -90,3 +90,61 @@ func damageBlobs(t *testing.T, dir string) {
 		require.NoError(t, os.WriteFile(path, data, 0o600))
 	}
 }
+
+// TestTheOnlyNodeContinuesWithDamagedEntries damages the first entries in the log of one partition on the only node, and
+// follows the messages. The other partitions lose nothing. This one continues from its tables, and loses what the command has
+// reported.
+func TestTheOnlyNodeContinuesWithDamagedEntries(t *testing.T) {
+	b := newTestbed(t, testbedOptions{nodes: 1, env: map[string]string{"DEFAULT_NUM_PARTITIONS": "4"}})
+	ctx, counts := t.Context(), counterValues{}
+	b.addToCounters(ctx, t, 0, counts)
+	require.NoError(t, b.Nodes[0].Stop()) // writes the tables
+	require.NoError(t, b.Nodes[0].Restart(ctx))
+	b.addToCounters(ctx, t, 0, counts)
+	b.Nodes[0].Kill()
+	require.NoError(t, b.Nodes[0].Restart(ctx)) // writes the entries since then to a table of the log
+	b.Nodes[0].Kill()
+	logstoretest.DamageTables(t, filepath.Join(b.dataDir(0), "log"))
+	require.NoError(t, b.Nodes[0].Restart(ctx))
+
+	var state harness.ClusterState
+	require.Eventually(t, func() bool {
+		var err error
+		state, err = b.Nodes[0].State(ctx)
+		return err == nil && len(state.Problems) > 0 && strings.Contains(strings.Join(state.Problems, " "), "accept-loss")
+	}, time.Minute, 50*time.Millisecond)
+	problems := strings.Join(state.Problems, " ")
+	require.Contains(t, problems, "is damaged")
+	require.Contains(t, problems, "platform-server repair accept-loss --group 1 --data-dir "+b.dataDir(0))
+	require.NotContains(t, problems, "--group 2")
+	require.NoError(t, b.Nodes[0].Stop())
+
+	repair := func(args ...string) string {
+		t.Helper()
+		out, err := runCommand(t, "platform/cmd/platform-server", nil, append(args, "--data-dir", b.dataDir(0))...)
+		require.NoError(t, err, out)
+		return out
+	}
+	require.Contains(t, repair("inspect"), "is damaged")
+	out := repair("repair", "accept-loss", "--group", "1", "--yes")
+	require.Contains(t, out, "Kept: everything up to entry ")
+	complete := strings.Contains(out, "Lost: no known entries") // the tables have them
+	require.NotContains(t, repair("inspect"), "is damaged")
+	require.NoError(t, b.Nodes[0].Restart(ctx))
+	lost := 0
+	for key, want := range counts {
+		a, err := b.Nodes[0].Client.Call(ctx, harness.Path("Counter", key, "add"), []byte("0"))
+		require.NoError(t, err)
+		require.Equal(t, 200, a.Status, "%s", a.Body)
+		if string(a.Body) == fmt.Sprint(want-1) {
+			counts[key]--
+			lost++
+		}
+	}
+	require.Equal(t, complete, lost == 0, out)
+	require.Less(t, lost, len(counts)/2)
+	b.addToCounters(ctx, t, 0, counts)
+	b.Nodes[0].Kill()
+	require.NoError(t, b.Nodes[0].Restart(ctx))
+	b.requireCounters(ctx, t, 0, counts)
+}

@@ -126,6 +126,9 @@ func (d *Directory) storage(group uint32) (logstore.Storage, error) {
 // groups returns the numbers of the groups in the directory.
 func (d *Directory) groups() ([]uint32, error) {
 	groups, err := d.logs.Groups()
+	if errors.Is(err, logstore.ErrCorrupt) && d.hard != nil {
+		err = nil // all groups have records
+	}
 	if err != nil {
 		return nil, err
 	}

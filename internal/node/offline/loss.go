@@ -43,6 +43,9 @@ func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 		return nil, fmt.Errorf("IDENTITY and %s do not belong together", datadir.HardStateFile)
 	}
 	s, err := d.storage(group)
+	if rec, recorded := d.hard.Groups[group]; recorded && errors.Is(err, logstore.ErrCorrupt) {
+		s, err = d.logs.Damaged(group, 1, rec.Last.Index), nil // what can be read is found entry by entry
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ var byID = map[string]bool{"live": true, "completed": true, "journal": true, "no
 // applied after the last flush. It stops when visit fails. Where rows cannot be read because a
 // file is damaged, visit gets the key before them with the error, and Rows fails at the end.
 func (d *Directory) Rows(ctx context.Context, id uint32, only Selection, visit func(Row) error) error {
-	groups, err := d.logs.Groups()
+	groups, err := d.groups()
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,9 @@ import (
 	"platform/internal/raftgroup/logstore"
 )
 
+// unrecorded is more than the number of entries that may follow the recorded end of a log.
+const unrecorded = 1 << 20
+
 // ErrNoLoss means that no data that the replica is known to have had is missing.
 var ErrNoLoss = errors.New("nothing is missing that the replica is known to have had")
 
@@ -183,6 +186,13 @@ func (l *Loss) Force(servers []raft.Server) {
 // here. It can be repeated after a crash.
 func (l *Loss) Accept(logs *logstore.DB, group uint32, hard *File) error {
 	s, err := logs.Storage(group)
+	if errors.Is(err, logstore.ErrCorrupt) { // a range tombstone does not keep the ends from being read
+		last := l.base.Index
+		if l.Kept <= last {
+			last = l.logLast + unrecorded
+		}
+		s, err = logs.Damaged(group, l.logFirst, l.logLast), logs.RemoveDamaged(group, last)
+	}
 	if err != nil {
 		return err
 	}
@@ -221,7 +231,7 @@ func (l *Loss) apply(s *logstore.PebbleStorage) error {
 		}
 	}
 	if l.cutFrom > 0 {
-		if err := s.DeleteRange(l.cutFrom, l.logLast); err != nil {
+		if err := s.DeleteRange(l.cutFrom, l.logLast+unrecorded); err != nil {
 			return err
 		}
 	}

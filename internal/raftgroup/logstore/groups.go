@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Groups returns the numbers of the groups that have data in the database.
+// Groups returns the numbers of the groups that have data in the database: with ErrCorrupt, those that were found.
 func (l *DB) Groups() ([]uint32, error) {
 	it, err := l.db.NewIter(nil)
 	if err != nil {
@@ -32,7 +32,7 @@ func (l *DB) Groups() ([]uint32, error) {
 		ok = it.SeekGE(next)
 	}
 	if err := errors.Join(it.Error(), it.Close()); err != nil {
-		return nil, fmt.Errorf("list groups: %w", err)
+		return groups, fmt.Errorf("list groups: %w", readError(err))
 	}
 	return groups, nil
 }

@@ -42,6 +42,14 @@ func (l *DB) Storage(group uint32) (*PebbleStorage, error) {
 	return s, nil
 }
 
+// Damaged returns the storage of a group whose ends cannot be read: it assumes that the log has the entries from first to
+// last. Entries are to be removed until Storage succeeds.
+func (l *DB) Damaged(group uint32, first, last uint64) *PebbleStorage {
+	s := l.values(group)
+	s.first, s.last = first, last
+	return s
+}
+
 // values returns a storage of which only Get and Set may be used: it does not know the ends of the log.
 func (l *DB) values(group uint32) *PebbleStorage {
 	return &PebbleStorage{db: l.db, large: l.large, files: l.files, group: group}

@@ -22,12 +22,22 @@ func aloneGroup(t *testing.T) (*Group, *journal) {
 	n := startNode(t, t.TempDir(), "")
 	t.Cleanup(n.stop)
 	j := memJournal(t)
-	g, err := Open(n.config(1, j, n.voter()))
+	return openAlone(t, n.config(1, j, n.voter())), j
+}
+
+// openAlone opens a group that leads. It has stored the entry with which its leadership begins.
+func openAlone(t *testing.T, cfg Config) *Group {
+	leading := make(chan struct{})
+	lead := sync.OnceFunc(func() { close(leading) })
+	cfg.Lead = func(context.Context, uint64) error {
+		lead()
+		return nil
+	}
+	g, err := Open(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.Shutdown(context.Background())) })
-	waitLeader(t, g)
-	require.NoError(t, g.Barrier(t.Context()))
-	return g, j
+	<-leading
+	return g
 }
 
 // run runs a proposer until the returned function is called.
@@ -407,12 +417,7 @@ func TestCommandsJoinTheEntryThatFollowsTheOneBeingWritten(t *testing.T) {
 	cfg := n.config(1, memJournal(t), n.voter())
 	storage := &heldStorage{Storage: cfg.Storage}
 	cfg.Storage = storage
-	g, err := Open(cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, g.Shutdown(context.Background())) })
-	waitLeader(t, g)
-	require.NoError(t, g.Barrier(t.Context()))
-
+	g := openAlone(t, cfg)
 	seal := &countingSeal{}
 	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal})
 	require.NoError(t, err)

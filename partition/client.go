@@ -112,7 +112,7 @@ func (p *Partition) Call(ctx context.Context, inv *machine.Invoke) (Ending, mach
 // outcome then contains.
 func (l *leadership) call(ctx context.Context, inv *machine.Invoke) (Ending, machine.Outcome, error) {
 	c := l.newCall(inv)
-	if err := l.submitAs(ctx, l.withStartTime(inv), c.submission(), c.applied); err != nil {
+	if err := l.submitAs(ctx, l.withStartTime(inv), c.submission(inv), c.applied); err != nil {
 		l.waiters.remove(inv.ID, c.waiter)
 		return Ending{}, machine.Outcome{}, err
 	}
@@ -151,8 +151,11 @@ func (l *leadership) newCall(inv *machine.Invoke) *call {
 
 // submission defers a call that cannot start before others have ended: the next command is usually
 // the end of one of them, and until then nobody learns that the call is stored. One other call is too
-// few: its end may already have been proposed, and there would be no further one.
-func (c *call) submission() submission { return submission{deferred: c.others >= 2} }
+// few: its end may already have been proposed, and there would be no further one. A call with an idempotency
+// key may have a result already.
+func (c *call) submission(inv *machine.Invoke) submission {
+	return submission{deferred: c.others >= 2 && inv.IdempotencyKey == nil}
+}
 
 // applied receives the outcome of the proposal. The end itself comes through the waiters,
 // unless the invocation had already ended.

@@ -508,11 +508,17 @@ func TestCallsThatWaitForAnObjectAreDeferred(t *testing.T) {
 	}
 	var calls []*call
 	for i := range 3 {
-		c := l.newCall(exclusive())
+		inv := exclusive()
+		c := l.newCall(inv)
 		require.Equal(t, i, c.others)
-		require.Equal(t, submission{deferred: i >= 2}, c.submission())
+		require.Equal(t, submission{deferred: i >= 2}, c.submission(inv))
 		calls = append(calls, c)
 	}
+	kept := exclusive()
+	kept.IdempotencyKey = new("key")
+	require.Zero(t, l.newCall(kept).submission(kept), "its result may be kept")
+	require.Zero(t, l.newCall(kept).others, "it has one end only")
+	w.finish(kept.ID, ending{})
 	shared, delayed, other, service := exclusive(), exclusive(), exclusive(), request("S", "h", "1")
 	shared.Target.Type, delayed.Delay, other.Target.Key = target.ObjectShared, 1000, "l"
 	for _, inv := range []*machine.Invoke{shared, delayed, other, service} {

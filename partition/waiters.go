@@ -23,7 +23,7 @@ func (e ending) of(t machine.Target) Ending { return Ending{t, e.result, e.expir
 // waiter is a caller that waits for the end of an invocation.
 type waiter struct {
 	ended chan ending // receives at most one
-	lock  lock        // that the invocation takes, if any
+	lock  lock        // that the invocation takes, if any, and no other waiter counts for
 
 	// Guarded by the mutex of the waiters.
 	only  uint64  // only an invocation that this request created ends the wait; 0: any
@@ -71,6 +71,9 @@ func (s *waiters) add(id ids.Invocation, w *waiter) (others int) {
 	if s.closed != nil {
 		w.offer(ending{err: s.closed})
 		return 0
+	}
+	if len(s.byID[id]) > 0 {
+		w.lock = lock{} // the first one counts
 	}
 	s.byID[id] = append(s.byID[id], w)
 	if w.lock == (lock{}) {

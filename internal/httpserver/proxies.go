@@ -8,8 +8,12 @@ import (
 	"time"
 )
 
-// forwardedFor is the header to which each proxy appends the address of its client.
-const forwardedFor = "X-Forwarded-For"
+const (
+	// forwardedFor is the header to which each proxy appends the address of its client.
+	forwardedFor = "X-Forwarded-For"
+	// maxProxies bounds the proxies on the way of a request.
+	maxProxies = 32
+)
 
 // proxies are the networks of proxies that tell the truth about the addresses of their clients.
 type proxies []netip.Prefix
@@ -28,7 +32,7 @@ func (p proxies) contain(addr netip.Addr) bool {
 // another proxy. What precedes that one, the client may have invented. If the header is missing or invalid, it is the
 // address of the last known proxy.
 func (p proxies) client(proxy netip.Addr, header http.Header) netip.Addr {
-	client := proxy
+	client, passed := proxy, 0
 	lines := header[forwardedFor]
 	for i := len(lines) - 1; i >= 0; i-- {
 		for rest, more := lines[i], true; more; {
@@ -39,10 +43,11 @@ func (p proxies) client(proxy netip.Addr, header http.Header) netip.Addr {
 				more = false
 			}
 			addr, ok := forwardedAddress(strings.TrimSpace(text))
-			if !ok || addr.IsLoopback() && !proxy.IsLoopback() { // of another machine
+			if !ok || addr.IsLoopback() && !client.IsLoopback() { // of another machine
 				return client
 			}
-			if client = addr; !p.contain(client) {
+			client = addr
+			if passed++; passed == maxProxies || !p.contain(client) {
 				return client
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +40,8 @@ func TestTheClientIsTheLastAddressThatIsNoProxy(t *testing.T) {
 		{proxy, []string{"127.0.0.1"}, proxy}, // not this machine
 		{proxy, []string{"::1, 192.0.2.2"}, "192.0.2.2"},
 		{"127.0.0.1", []string{"127.0.0.5"}, "127.0.0.5"},
+		{"127.0.0.1", []string{"127.0.0.1, 192.0.2.2"}, "192.0.2.2"}, // not this machine
+		{proxy, []string{"198.51.100.7" + strings.Repeat(", 192.0.2.2", maxProxies)}, "192.0.2.2"},
 	} {
 		header := http.Header{}
 		for _, line := range c.lines {
@@ -110,6 +113,20 @@ func TestCancelsThroughAProxyCountForItsClients(t *testing.T) {
 			refused = true
 		}
 	}
+	refused := c.from
+	t.Run("the connection of a refused chunked request ends", func(t *testing.T) {
+		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.2")}}).Dial("tcp", addr)
+		require.NoError(t, err)
+		defer conn.Close()
+		require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+		_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: "+refused+"\r\nTransfer-Encoding: chunked\r\nContent-Length: 43\r\n\r\n0\r\n\r\n"+
+			"GET /smuggled HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 198.51.100.8\r\n\r\n")
+		require.NoError(t, err)
+		responses, err := io.ReadAll(conn)
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(string(responses), "HTTP/1.1 "), "%s", responses)
+		require.Contains(t, string(responses), "HTTP/1.1 503 ")
+	})
 	c.from = "198.51.100.8"
 	_, err := c.open("/served")
 	require.NoError(t, err)

@@ -89,11 +89,12 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 		proxies: cfg.TrustedProxies, problem: cfg.Problem, refused: &refusals{log: cfg.Log}, closed: &refusals{log: cfg.Log},
 	}
 	ln = bound
+	cfg.Handler = boundCancels(base, cfg.Handler)
+	if len(cfg.TrustedProxies) > 0 {
+		cfg.Handler = bound.identifyClients(cfg.Handler)
+	}
 	conns := &newConns{conns: map[net.Conn]struct{}{}}
 	srv := newServer(base, cfg, conns)
-	if len(cfg.TrustedProxies) > 0 {
-		srv.Handler = bound.identifyClients(srv.Handler)
-	}
 	served := make(chan error, 1)
 	go func() {
 		if cfg.TLS != nil {
@@ -142,7 +143,7 @@ func newServer(base context.Context, cfg Config, conns *newConns) *http.Server {
 	protocols.SetHTTP2(cfg.TLS != nil)
 	protocols.SetUnencryptedHTTP2(cfg.TLS == nil)
 	srv := &http.Server{
-		Handler:           boundCancels(base, timed(limitHeaders(cfg.Handler, cfg.Problem), cfg.WriteTimeout)),
+		Handler:           timed(limitHeaders(cfg.Handler, cfg.Problem), cfg.WriteTimeout),
 		Protocols:         &protocols,
 		TLSConfig:         cfg.TLS,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: cfg.MaxStreams},

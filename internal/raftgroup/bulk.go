@@ -171,7 +171,7 @@ func (p *Proposer[R]) takeBulk() (c pendingBulk[R], ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q := &p.bulk
-	if q.inFlight || len(q.commands) == 0 {
+	if q.inFlight || len(q.commands) == 0 || p.heldLocked() {
 		return c, false
 	}
 	i := q.next()
@@ -206,7 +206,7 @@ func (p *Proposer[R]) proposeBulk(c pendingBulk[R]) {
 func (p *Proposer[R]) bulkLanded() {
 	p.mu.Lock()
 	p.bulk.inFlight = false
-	held, more := p.bulk.held, len(p.bulk.commands) > 0
+	held, more := p.bulk.held, len(p.bulk.commands) > 0 || p.readyLocked()
 	p.mu.Unlock()
 	p.cfg.Bulk.leave(held)
 	if more {

@@ -32,6 +32,7 @@ type Group struct {
 	done        chan struct{} // closed when the group has stopped
 	reconciling chan struct{} // holds one while Reconcile runs
 	stuckSince  atomic.Int64  // start of a leadership transfer that does not end
+	transfers   transfers
 
 	// mu covers inst and closing. Proposing holds it shared, so that nothing is enqueued at
 	// an instance that is shut down and would never respond.

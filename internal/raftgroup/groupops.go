@@ -218,7 +218,7 @@ func (g *Group) TransferLeadership(ctx context.Context, to raft.ServerID) error 
 			err := g.port.responds(ctx, p.ID, p.Address, true, timeout)
 			late = late || errors.Is(err, peers.ErrTimeout)
 			if err == nil {
-				err = g.await(ctx, func(r *raft.Raft) raft.Future { return r.LeadershipTransferToServer(p.ID, p.Address) })
+				err = g.await(ctx, func(r *raft.Raft) raft.Future { return g.transferTo(r, p) })
 			}
 			if err == nil || !g.IsLeader() {
 				return nil

@@ -103,6 +103,7 @@ type Proposer[R any] struct {
 	inCommands int           // commands of the entries in flight but those of bulk
 	newest     uint64        // number of the last of them, from 1 on
 	storing    bool          // that one is not in the log yet
+	transfers  uint64        // leadership transfers that had begun when nothing could have been refused
 	open       *sentEntry[R] // that one, while further commands may join it; nil: they may not
 	alone      bool          // the group has no other members
 	closed     bool
@@ -241,6 +242,9 @@ func (p *Proposer[R]) readyLocked() bool {
 	if p.inFlight > 0 && p.inBytes+min(p.bytes, p.cfg.MaxBatchBytes) > p.cfg.maxInFlightBytes {
 		return false
 	}
+	if p.heldLocked() {
+		return false
+	}
 	switch {
 	case len(p.queue) >= p.cfg.MaxBatchCommands, p.bytes >= p.cfg.MaxBatchBytes:
 		return p.inFlight < p.cfg.maxInFlight
@@ -250,6 +254,17 @@ func (p *Proposer[R]) readyLocked() bool {
 		return true
 	}
 	return p.alone && !p.storing && p.inFlight < min(smallInFlight, p.cfg.maxInFlight)
+}
+
+// heldLocked reports whether nothing may be proposed, because Raft may refuse it, or may have refused an entry that
+// has no outcome yet: what follows a refused command must not be stored.
+func (p *Proposer[R]) heldLocked() bool {
+	begun, running := p.group.transfers.state()
+	if running || begun != p.transfers && (p.inFlight > 0 || p.bulk.inFlight) {
+		return true
+	}
+	p.transfers = begun
+	return false
 }
 
 // Backlog returns how many commands of Submit have no outcome yet, and whether an entry of
@@ -277,6 +292,10 @@ func (p *Proposer[R]) Run(ctx context.Context) error {
 	defer p.group.storage.onStoring.CompareAndSwap(&join, nil)
 	p.group.storage.onStored.Store(&stored)
 	defer p.group.storage.onStored.CompareAndSwap(&stored, nil)
+	wakeUp := p.wakeUp
+	p.group.transfers.onEnd.Store(&wakeUp)
+	defer p.group.transfers.onEnd.CompareAndSwap(&wakeUp, nil)
+	p.wakeUp() // a transfer may have ended before that
 	for {
 		select {
 		case <-p.wake:
@@ -353,7 +372,7 @@ func (p *Proposer[R]) landed(commands, bytes int, number uint64) {
 	if number == p.newest {
 		p.storing, p.open = false, nil
 	}
-	ready := p.readyLocked()
+	ready := p.readyLocked() || len(p.bulk.commands) > 0 // which may have been held, too
 	p.mu.Unlock()
 	if ready {
 		p.wakeUp()

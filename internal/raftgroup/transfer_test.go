@@ -1,0 +1,82 @@
+package raftgroup
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTransfersCountUntilTheyEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tr transfers
+		ends := 0
+		onEnd := func() { ends++ }
+		tr.onEnd.Store(&onEnd)
+		first, second := tr.begin(time.Minute), tr.begin(time.Hour)
+		first()
+		first()
+		_, running := tr.state()
+		require.True(t, running)
+		time.Sleep(time.Hour + time.Second) // the second one does not end
+		begun, running := tr.state()
+		require.False(t, running)
+		require.Equal(t, uint64(2), begun)
+		second()
+		require.Equal(t, 2, ends)
+	})
+}
+
+// Raft may have refused an entry in flight during a transfer, of which the proposer learns late, and its successors would
+// be stored.
+func TestNothingIsProposedWhileRaftMayRefuseIt(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	t.Cleanup(n.stop)
+	cfg := n.config(1, memJournal(t), n.voter())
+	storage := &heldStorage{Storage: cfg.Storage}
+	cfg.Storage = storage
+	g := openAlone(t, cfg)
+	seal := &countingSeal{}
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal})
+	require.NoError(t, err)
+	defer run(t, p)()
+	var o outcomes
+	ready := func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.readyLocked()
+	}
+
+	end := g.transfers.begin(time.Hour)
+	o.expect(t, p, []byte("during the transfer"))
+	require.False(t, ready())
+	end()
+	o.wg.Wait()
+
+	write := storage.hold()
+	o.expect(t, p, []byte("in flight"))
+	<-write.arrived
+	end = g.transfers.begin(time.Hour)
+	p.stored() // so that this is not what the next entry waits for
+	o.expect(t, p, []byte("after it"))
+	end()
+	require.False(t, ready())
+	_, bulk := p.takeBulk()
+	require.False(t, bulk)
+	close(write.released)
+	o.wg.Wait()
+	require.Equal(t, []int{1, 1, 1}, seal.sizes)
+
+	write = storage.hold()
+	o.expect(t, p, []byte("in flight"))
+	<-write.arrived
+	g.transfers.begin(time.Hour)()
+	o.wg.Add(1)
+	require.NoError(t, p.SubmitBulk(Bulk{Size: 4, Encode: func() ([]byte, error) { return []byte("bulk"), nil }}, &o))
+	_, bulk = p.takeBulk()
+	require.False(t, bulk)
+	close(write.released)
+	o.wg.Wait()
+	require.Empty(t, o.errs)
+}

@@ -105,13 +105,16 @@ func (e *exporter) counts(items, size int) Counts {
 	return Counts{Exported: e.exported.Load(), Failed: e.failed.Load(), Dropped: e.dropped.Load(), Waiting: items, WaitingSize: size}
 }
 
+// unsolicited is the text of net/http for a server that sends data before the request, as HTTP/2 servers do.
+const unsolicited = "readLoopPeekFailLocked: %!w(<nil>)"
+
 // explained adds what errors mean that result from the wrong one of the two transports: a collector
 // has a port for each.
 func explained(err error) error {
 	switch text := err.Error(); {
 	case strings.Contains(text, "error reading server preface"):
 		return fmt.Errorf("%w; this port may expect OTLP over HTTP: see otlp+http in tracing-endpoint, or OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", err)
-	case strings.Contains(text, "malformed HTTP response"):
+	case strings.Contains(text, "malformed HTTP response"), strings.Contains(text, unsolicited):
 		return fmt.Errorf("%w; this port may expect OTLP over gRPC: see http in tracing-endpoint, or OTEL_EXPORTER_OTLP_PROTOCOL=grpc", err)
 	default:
 		return err

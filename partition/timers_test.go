@@ -236,7 +236,7 @@ func TestTimersFireAfterSuspension(t *testing.T) {
 func TestSeveralBatchesOfTimersAreInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seal := func([][]byte) ([]byte, error) { return nil, nil }
-		proposer, err := raftgroup.NewProposer[machine.Outcome](nil, raftgroup.ProposerConfig{Seal: seal})
+		proposer, err := raftgroup.NewProposer[machine.Outcome](new(raftgroup.Group), raftgroup.ProposerConfig{Seal: seal})
 		require.NoError(t, err) // it is not running, so nothing has an outcome
 		l := &leadership{
 			p: &Partition{cfg: Config{Level: func() feature.Level { return feature.Newest }}}, proposer: proposer, fireSlots: make(chan struct{}, maxFiring),

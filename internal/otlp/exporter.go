@@ -105,8 +105,12 @@ func (e *exporter) counts(items, size int) Counts {
 	return Counts{Exported: e.exported.Load(), Failed: e.failed.Load(), Dropped: e.dropped.Load(), Waiting: items, WaitingSize: size}
 }
 
-// unsolicited is the text of net/http for a server that sends data before the request, as HTTP/2 servers do.
-const unsolicited = "readLoopPeekFailLocked: %!w(<nil>)"
+// Texts of net/http for a server that sends data before the request, as HTTP/2 servers do: before and while the request is
+// written.
+const (
+	unsolicited = "readLoopPeekFailLocked: %!w(<nil>)"
+	ownClose    = "use of closed network connection"
+)
 
 // explained adds what errors mean that result from the wrong one of the two transports: a collector
 // has a port for each.
@@ -114,7 +118,7 @@ func explained(err error) error {
 	switch text := err.Error(); {
 	case strings.Contains(text, "error reading server preface"):
 		return fmt.Errorf("%w; this port may expect OTLP over HTTP: see otlp+http in tracing-endpoint, or OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", err)
-	case strings.Contains(text, "malformed HTTP response"), strings.Contains(text, unsolicited):
+	case strings.Contains(text, "malformed HTTP response"), strings.Contains(text, unsolicited), strings.Contains(text, ownClose):
 		return fmt.Errorf("%w; this port may expect OTLP over gRPC: see http in tracing-endpoint, or OTEL_EXPORTER_OTLP_PROTOCOL=grpc", err)
 	default:
 		return err

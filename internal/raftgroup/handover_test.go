@@ -36,7 +36,7 @@ func TestDutiesEndBeforeLeadershipIsTransferred(t *testing.T) {
 	require.True(t, Definite(err), "nothing is proposed meanwhile: %v", err)
 	require.True(t, c.groups[from].IsLeader())
 	for _, g := range c.groups {
-		require.Equal(t, term, g.Stats().Term, "there was no election")
+		require.LessOrEqual(t, g.Stats().Term, term, "there was no election") // one may not have heard of this one yet
 	}
 	close(ended)
 	require.NoError(t, <-transferred)
@@ -93,7 +93,7 @@ func TestATransferToATargetWithoutVotesHasNoEffect(t *testing.T) {
 	require.ErrorContains(t, c.groups[leader].TransferLeadership(t.Context(), c.voters[target].ID), errNoMajority.Error())
 	proposeMany(t, c.groups[leader], 0, 1)
 	for _, g := range c.groups {
-		require.Equal(t, term, g.Stats().Term, "there was no election")
+		require.LessOrEqual(t, g.Stats().Term, term, "there was no election")
 	}
 }
 

@@ -149,10 +149,9 @@ func (l *leadership) newCall(inv *machine.Invoke) *call {
 	return c
 }
 
-// submission defers a call that cannot start before others have ended: the next command is usually
-// the end of one of them, and until then nobody learns that the call is stored. One other call is too
-// few: its end may already have been proposed, and there would be no further one. A call with an idempotency
-// key may have a result already.
+// submission defers a call that cannot start before another one ends. The next command is usually that end, and the
+// caller gets no response before it. With only one other call, its end may already have been proposed, and no command
+// would follow. A call with an idempotency key is not deferred, since its result may exist already.
 func (c *call) submission(inv *machine.Invoke) submission {
 	return submission{deferred: c.others >= 2 && inv.IdempotencyKey == nil}
 }
@@ -276,13 +275,13 @@ func (l *leadership) submit(c machine.Command, done func(machine.Outcome, error)
 	return l.submitAs(l.ctx, c, submission{}, done)
 }
 
-// submission is how a command is proposed.
+// submission has options for proposing a command.
 type submission struct {
-	copies   int  // how many bytes the command copies within the tables, approximately
-	deferred bool // it may wait for the next command for a moment
+	copies   int  // approximate number of bytes that the command copies within the tables
+	deferred bool // wait for the next command, up to the limit of Proposer.SubmitDeferred
 }
 
-// submitAs is submit with a choice. A large command may be dropped, with an error, if ctx ends before it
+// submitAs is submit with options. A large command may be dropped, with an error, if ctx ends before it
 // is proposed.
 func (l *leadership) submitAs(ctx context.Context, c machine.Command, how submission, done func(machine.Outcome, error)) error {
 	size, copies := codec.CommandSize(c), how.copies

@@ -15,7 +15,7 @@ const (
 	maxProxies = 32
 )
 
-// proxies are the networks of proxies that tell the truth about the addresses of their clients.
+// proxies are the networks of proxies whose X-Forwarded-For is trusted.
 type proxies []netip.Prefix
 
 func (p proxies) contain(addr netip.Addr) bool {
@@ -29,7 +29,7 @@ func (p proxies) contain(addr netip.Addr) bool {
 }
 
 // client returns the address of the client of a request from a proxy: the last one in X-Forwarded-For that is not of
-// another proxy. What precedes that one, the client may have invented. If the header is missing or invalid, it is the
+// another proxy. The client may have invented the addresses before it. If the header is missing or invalid, it is the
 // address of the last known proxy.
 func (p proxies) client(proxy netip.Addr, header http.Header) netip.Addr {
 	client, passed := proxy, 0

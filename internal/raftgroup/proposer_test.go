@@ -410,14 +410,19 @@ func (s *heldStorage) StoreLogs(logs []*raft.Log) error {
 	return s.Storage.StoreLogs(logs)
 }
 
-// What arrives while an entry is written makes up one entry.
-func TestCommandsJoinTheEntryThatFollowsTheOneBeingWritten(t *testing.T) {
+// heldGroup opens a group without followers whose writes can be held.
+func heldGroup(t *testing.T) (*Group, *heldStorage) {
 	n := startNode(t, t.TempDir(), "")
 	t.Cleanup(n.stop)
 	cfg := n.config(1, memJournal(t), n.voter())
 	storage := &heldStorage{Storage: cfg.Storage}
 	cfg.Storage = storage
-	g := openAlone(t, cfg)
+	return openAlone(t, cfg), storage
+}
+
+// What arrives while an entry is written makes up one entry.
+func TestCommandsJoinTheEntryThatFollowsTheOneBeingWritten(t *testing.T) {
+	g, storage := heldGroup(t)
 	seal := &countingSeal{}
 	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal})
 	require.NoError(t, err)

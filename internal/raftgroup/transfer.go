@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// transfers are the leadership transfers that a replica has started. Raft refuses entries until one has failed, and the
-// proposer learns of a refusal only after the outcomes of earlier entries. So it proposes nothing meanwhile.
+// transfers counts the leadership transfers that a replica has started. Raft refuses entries during a transfer, but the
+// proposer learns of a refusal only after the outcomes of earlier entries. So it proposes nothing until the transfer ends.
 type transfers struct {
 	begun, ended atomic.Uint64
 	onEnd        atomic.Pointer[func()] // must not block

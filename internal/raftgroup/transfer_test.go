@@ -28,15 +28,9 @@ func TestTransfersCountUntilTheyEnd(t *testing.T) {
 	})
 }
 
-// Raft may have refused an entry in flight during a transfer, of which the proposer learns late, and its successors would
-// be stored.
+// During a transfer, Raft may refuse an entry in flight. The proposer learns of it late, so commands that follow must wait.
 func TestNothingIsProposedWhileRaftMayRefuseIt(t *testing.T) {
-	n := startNode(t, t.TempDir(), "")
-	t.Cleanup(n.stop)
-	cfg := n.config(1, memJournal(t), n.voter())
-	storage := &heldStorage{Storage: cfg.Storage}
-	cfg.Storage = storage
-	g := openAlone(t, cfg)
+	g, storage := heldGroup(t)
 	seal := &countingSeal{}
 	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal})
 	require.NoError(t, err)

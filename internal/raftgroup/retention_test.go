@@ -52,10 +52,12 @@ func lateFollower(t *testing.T, change func(*Config)) (c *testCluster, gate *gat
 		gate := gateExports(cfg.StateMachine.(*journal))
 		gates[cfg.StateMachine] = gate
 		cfg.StateMachine = gate
+		patient(cfg) // an election on a busy machine would begin the transfer again from another leader
 		if change != nil {
 			change(cfg)
 		}
 	})
+	c.groups[0].port.timeoutNow(time.Minute)
 	leader = c.leader()
 	follower = (leader + 1) % 3
 	proposeMany(t, c.groups[leader], 1, 10)

@@ -206,6 +206,7 @@ func (p *Proposer[R]) proposeBulk(c pendingBulk[R]) {
 func (p *Proposer[R]) bulkLanded() {
 	p.mu.Lock()
 	p.bulk.inFlight = false
+	p.resetOrderLocked()
 	held, more := p.bulk.held, len(p.bulk.commands) > 0 || p.readyLocked()
 	p.mu.Unlock()
 	p.cfg.Bulk.leave(held)

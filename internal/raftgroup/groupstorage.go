@@ -30,9 +30,9 @@ type groupStorage struct {
 	retention *retention.Policy
 	// onFailedWrite is called when entries could not be stored or removed; it must not block.
 	onFailedWrite func()
-	// onStoring is called before entries are stored, with the last of them, whose data it may
-	// replace, and onStored afterwards; they must not block. They are nil while no proposer runs.
-	onStoring atomic.Pointer[func(*raft.Log)]
+	// onStoring is called before entries are stored, and onStored afterwards; they must not block. It may replace the
+	// data of the last entry. If it returns an error, nothing is stored. They are nil while no proposer runs.
+	onStoring atomic.Pointer[func([]*raft.Log) error]
 	onStored  atomic.Pointer[func()]
 }
 
@@ -101,10 +101,10 @@ func (s *groupStorage) StoreLogs(logs []*raft.Log) error {
 		return nil
 	}
 	err := s.truncate(logs[0].Index)
+	if f := s.onStoring.Load(); err == nil && f != nil {
+		err = (*f)(logs)
+	}
 	if err == nil {
-		if f := s.onStoring.Load(); f != nil {
-			(*f)(logs[len(logs)-1])
-		}
 		err = s.Storage.StoreLogs(logs)
 	}
 	if err != nil {

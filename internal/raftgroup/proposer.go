@@ -105,6 +105,7 @@ type Proposer[R any] struct {
 	storing    bool          // that one is not in the log yet
 	transfers  uint64        // leadership transfers that had begun when nothing could have been refused
 	open       *sentEntry[R] // that one, while further commands may join it; nil: they may not
+	order      proposalOrder // of all entries, also those of bulk
 	alone      bool          // the group has no other members
 	closed     bool
 }
@@ -287,9 +288,9 @@ func (p *Proposer[R]) wakeUp() {
 func (p *Proposer[R]) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(p.complete)
-	join, stored := p.join, p.stored
-	p.group.storage.onStoring.Store(&join)
-	defer p.group.storage.onStoring.CompareAndSwap(&join, nil)
+	storing, stored := p.storingEntries, p.stored
+	p.group.storage.onStoring.Store(&storing)
+	defer p.group.storage.onStoring.CompareAndSwap(&storing, nil)
 	p.group.storage.onStored.Store(&stored)
 	defer p.group.storage.onStored.CompareAndSwap(&stored, nil)
 	wakeUp := p.wakeUp
@@ -372,6 +373,7 @@ func (p *Proposer[R]) landed(commands, bytes int, number uint64) {
 	if number == p.newest {
 		p.storing, p.open = false, nil
 	}
+	p.resetOrderLocked()
 	ready := p.readyLocked() || len(p.bulk.commands) > 0 // which may have been held, too
 	p.mu.Unlock()
 	if ready {
@@ -434,12 +436,28 @@ func (p *Proposer[R]) dequeueLocked(n int) {
 	p.queue = p.queue[:rest]
 }
 
-// join adds the commands that have arrived since an entry was proposed, right before it is
-// written. Otherwise they would wait until it is, and be an entry of their own. It is called by
-// Raft, which has not read the data of the entry yet.
-func (p *Proposer[R]) join(log *raft.Log) {
+// resetOrderLocked forgets the entries that Raft has refused, once nothing is in flight that follows them.
+func (p *Proposer[R]) resetOrderLocked() {
+	if p.inFlight == 0 && !p.bulk.inFlight {
+		p.order.reset()
+	}
+}
+
+// storingEntries is called by Raft before entries are stored, of which it has not read the data yet. If it returns an error,
+// none is stored, and Raft gives up leadership.
+func (p *Proposer[R]) storingEntries(logs []*raft.Log) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err := p.order.store(logs); err != nil {
+		return err
+	}
+	p.joinLocked(logs[len(logs)-1])
+	return nil
+}
+
+// joinLocked adds the commands that have arrived since an entry was proposed, right before it is
+// written. Otherwise they would wait until it is, and be an entry of their own.
+func (p *Proposer[R]) joinLocked(log *raft.Log) {
 	e := p.open
 	if e == nil || len(log.Data) == 0 || &log.Data[0] != &e.data[0] {
 		return
@@ -502,10 +520,14 @@ func (p *Proposer[R]) propose(batch []pendingCommand[R], number uint64) (bytes i
 	if number != bulkNumber {
 		p.open = e
 	}
+	p.order.add(data)
 	p.mu.Unlock()
 	begin := time.Now()
 	future, inst, err := p.group.apply(data)
 	if err != nil {
+		p.mu.Lock()
+		p.order.undo()
+		p.mu.Unlock()
 		p.fail(batch, err)
 		return bytes, false
 	}

@@ -211,8 +211,10 @@ type errorBody struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
-// unhandledProblem formats the body of an error that the HTTP server finds before the router.
-func unhandledProblem(status int, code, message string) []byte {
+// unhandledProblem formats an error that the HTTP server finds before the router.
+func unhandledProblem(status int, code, message string) (http.Header, []byte) {
+	header := http.Header{}
+	setSource(header, fromIngress)
 	text, _ := json.Marshal(errorBody{Code: status, Message: message, Source: fromIngress, Platform: errcode.Code(code)}) // strings and a number only
-	return text
+	return header, text
 }

@@ -341,6 +341,7 @@ func TestErrorsBeforeTheRouterHaveTheFormatOfTheIngress(t *testing.T) {
 	addr, _ := start(t, testServer(t, Config{}, &fakeInvocations{}))
 	answer := raw(t, addr, "GET /Counter/50%/add HTTP/1.1\r\nHost: a\r\n\r\n")
 	require.Contains(t, answer, "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n")
-	require.Contains(t, answer, `{"code":400,"message":"the request is not valid HTTP/1.1; in its path, % must be followed by two`)
+	require.Contains(t, answer, `{"code":400,"message":"the request is not valid HTTP/1.1: its request line or a header is malformed; % in the path`)
 	require.Contains(t, answer, `","source":"ingress"}`)
+	require.Contains(t, answer, "\r\nX-Platform-Error-Source: ingress\r\n")
 }

@@ -35,7 +35,7 @@ type perAddress struct {
 	section      string  // of the configuration
 	proxies      proxies // their connections are not bounded
 	writeTimeout time.Duration
-	problem      func(status int, code, message string) []byte
+	problem      Problem
 	refused      *refusals // new connections, and forwarded requests
 	closed       *refusals // connections that cancelled too many requests
 
@@ -109,7 +109,8 @@ func (l *perAddress) leave(addr netip.Addr, completed int64, now time.Time) {
 func (l *perAddress) refuse(c net.Conn, message string) {
 	const status = http.StatusServiceUnavailable
 	_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
-	_, _ = c.Write(response(status, "Retry-After: 1\r\n", l.problem(status, "RT0026", message)))
+	header, body := l.problem(status, "RT0026", message)
+	_, _ = c.Write(response(status, "Retry-After: 1\r\n", header, body))
 	_ = c.Close()
 }
 
@@ -164,7 +165,7 @@ type conn struct {
 	proxy    bool // the requests are those of clients of a proxy
 	listener *perAddress
 	timeout  time.Duration
-	problem  func(status int, code, message string) []byte
+	problem  Problem
 	once     sync.Once
 	closed   func()
 	account  *budget.Account // set before the connection is served

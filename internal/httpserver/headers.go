@@ -3,7 +3,6 @@ package httpserver
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 )
 
 const (
@@ -18,18 +17,13 @@ const (
 )
 
 // limitHeaders refuses requests whose headers are too large.
-func limitHeaders(h http.Handler, problem func(status int, code, message string) []byte) http.Handler {
+func limitHeaders(h http.Handler, problem Problem) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if headerSize(r) <= maxHeader+headerSlack {
 			h.ServeHTTP(w, r)
 			return
 		}
-		body := problem(http.StatusRequestHeaderFieldsTooLarge, "", headerTooLarge)
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-		w.WriteHeader(http.StatusRequestHeaderFieldsTooLarge)
-		_, _ = w.Write(body)
+		problem.write(w, http.StatusRequestHeaderFieldsTooLarge, "", headerTooLarge)
 	})
 }
 

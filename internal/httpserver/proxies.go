@@ -89,10 +89,6 @@ func (l *perAddress) identifyClients(h http.Handler) http.Handler {
 // refuseForwarded responds to a single request, as others share its connection.
 func (l *perAddress) refuseForwarded(w http.ResponseWriter, client netip.Addr, message string) {
 	l.refused.add(client, message)
-	const status = http.StatusServiceUnavailable
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Retry-After", "1")
-	w.WriteHeader(status)
-	_, _ = w.Write(l.problem(status, "RT0026", message))
+	l.problem.write(w, http.StatusServiceUnavailable, "RT0026", message)
 }

@@ -4,12 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 )
 
-// problemBody is the default of Config.Problem: the format of the admin API.
-func problemBody(_ int, code, message string) []byte {
+// Problem returns the body of an error, as JSON, and headers that its format adds to those of any JSON
+// body. The code is one of errcode, or empty.
+type Problem func(status int, code, message string) (http.Header, []byte)
+
+// adminProblem is the default of Config.Problem: the format of the admin API.
+func adminProblem(_ int, code, message string) (http.Header, []byte) {
 	body := struct {
 		Message string  `json:"message"`
 		Code    *string `json:"platform_code"`
@@ -18,13 +23,26 @@ func problemBody(_ int, code, message string) []byte {
 		body.Code = &code
 	}
 	text, _ := json.Marshal(body) // strings only
-	return text
+	return nil, text
+}
+
+// write responds with the error.
+func (p Problem) write(w http.ResponseWriter, status int, code, message string) {
+	header, body := p(status, code, message)
+	maps.Copy(w.Header(), header)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
 }
 
 // response is an HTTP/1.1 response after which the connection is closed.
-func response(status int, more string, body []byte) []byte {
-	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n%sConnection: close\r\nContent-Length: %d\r\n\r\n%s",
-		status, http.StatusText(status), more, len(body), body)
+func response(status int, more string, header http.Header, body []byte) []byte {
+	var lines bytes.Buffer
+	_ = header.Write(&lines) // never fails
+	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n%s%sConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+		status, http.StatusText(status), lines.Bytes(), more, len(body), body)
 }
 
 // plainRefusal follows the status line in the responses that net/http sends to requests that it
@@ -33,7 +51,7 @@ var plainRefusal = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnec
 
 // explainRefusal returns the response to send instead of one of net/http to a request that it cannot
 // parse; nil if p is something else. There is no other way to replace its plain text.
-func explainRefusal(p []byte, problem func(status int, code, message string) []byte) []byte {
+func explainRefusal(p []byte, problem Problem) []byte {
 	line, found := bytes.CutPrefix(p, []byte("HTTP/1.1 "))
 	if !found || len(line) < 3 || line[0] != '4' && line[0] != '5' {
 		return nil
@@ -56,7 +74,8 @@ func explainRefusal(p []byte, problem func(status int, code, message string) []b
 	case status == http.StatusNotImplemented:
 		message = "the transfer encoding of the request is not supported"
 	case status == http.StatusBadRequest:
-		message += "; in its path, % must be followed by two hexadecimal digits, and is itself written %25"
+		message += ": its request line or a header is malformed; % in the path must be followed by two hexadecimal digits, and is itself written %25"
 	}
-	return response(status, "", problem(status, "", message))
+	header, body := problem(status, "", message)
+	return response(status, "", header, body)
 }

@@ -15,15 +15,15 @@ import (
 
 // Requests that cannot be parsed never reach the handler; net/http answers them in plain text.
 func TestRequestsThatCannotBeParsedGetAReason(t *testing.T) {
-	format := func(status int, code, message string) []byte {
-		return fmt.Appendf(nil, "%d|%s|%s", status, code, message)
+	format := func(status int, code, message string) (http.Header, []byte) {
+		return http.Header{"X-Source": {"here"}}, fmt.Appendf(nil, "%d|%s|%s", status, code, message)
 	}
 	for name, tc := range map[string]struct {
 		request string
 		status  int
 		reason  string
 	}{
-		"escape in the path":  {"GET /Counter/50%/add HTTP/1.1\r\nHost: a\r\n\r\n", 400, "the request is not valid HTTP/1.1; in its path, % must be followed by two hexadecimal digits, and is itself written %25"},
+		"escape in the path":  {"GET /Counter/50%/add HTTP/1.1\r\nHost: a\r\n\r\n", 400, "the request is not valid HTTP/1.1: its request line or a header is malformed; % in the path must be followed by two hexadecimal digits, and is itself written %25"},
 		"no host":             {"GET /a/b HTTP/1.1\r\n\r\n", 400, "the request is not valid HTTP/1.1: missing required Host header"},
 		"bad header":          {"GET /a/b HTTP/1.1\r\nHost: a\r\nb c: d\r\n\r\n", 400, "the request is not valid HTTP/1.1: invalid header name"},
 		"long header":         {"GET /a/b HTTP/1.1\r\nHost: a\r\nb: " + strings.Repeat("c", 2*parsedHeader), 431, "the request line and the headers have more than 65536 bytes"},
@@ -31,7 +31,7 @@ func TestRequestsThatCannotBeParsedGetAReason(t *testing.T) {
 		"version of protocol": {"GET /a/b HTTP/2.5\r\nHost: a\r\n\r\n", 505, "the request is not valid HTTP/1.1: unsupported protocol version"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for want, problem := range map[string]func(int, string, string) []byte{
+			for want, problem := range map[string]Problem{
 				fmt.Sprintf("%d||%s", tc.status, tc.reason):                     format,
 				fmt.Sprintf(`{"message":"%s","platform_code":null}`, tc.reason): nil,
 			} {
@@ -48,6 +48,7 @@ func TestRequestsThatCannotBeParsedGetAReason(t *testing.T) {
 				require.Equal(t, want, string(body))
 				require.Equal(t, tc.status, answer.StatusCode)
 				require.Equal(t, "application/json", answer.Header.Get("Content-Type"))
+				require.Equal(t, problem != nil, answer.Header.Get("X-Source") == "here")
 				require.True(t, answer.Close)
 				conn.Close()
 				stop()
@@ -69,6 +70,6 @@ func TestResponsesOfHandlersAreNotReplaced(t *testing.T) {
 	body, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
 	require.Equal(t, "400 Bad Request\n", string(body))
-	require.Nil(t, explainRefusal([]byte("HTTP/1.1 400 Bad Request\r\nDate: x"+string(plainRefusal)), problemBody))
-	require.Nil(t, explainRefusal([]byte("HTTP/1.1 200 OK"+string(plainRefusal)), problemBody))
+	require.Nil(t, explainRefusal([]byte("HTTP/1.1 400 Bad Request\r\nDate: x"+string(plainRefusal)), adminProblem))
+	require.Nil(t, explainRefusal([]byte("HTTP/1.1 200 OK"+string(plainRefusal)), adminProblem))
 }

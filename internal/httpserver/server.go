@@ -35,10 +35,10 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// Section is the section of the configuration that has the keys of these settings, for the answer.
 	Section string
-	// Problem formats the bodies of responses that do not come from Handler: to requests that
-	// cannot be parsed, except over TLS, and to connections above the bound. The code, which may
-	// be empty, is one of errcode. The default is the format of the admin API.
-	Problem func(status int, code, message string) []byte
+	// Problem formats the responses that do not come from Handler: to requests that cannot be
+	// parsed, except over TLS, and to connections above the bound. The default is the format of
+	// the admin API.
+	Problem Problem
 	// WriteTimeout is how long a client may take to read each 64 KiB of a response; 30 s
 	// if 0.
 	WriteTimeout time.Duration
@@ -82,7 +82,7 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 		cfg.WriteTimeout = writeTimeout
 	}
 	if cfg.Problem == nil {
-		cfg.Problem = problemBody
+		cfg.Problem = adminProblem
 	}
 	bound := &perAddress{
 		Listener: ln, limit: cfg.AddressConnections, section: cfg.Section, writeTimeout: cfg.WriteTimeout, sources: map[netip.Addr]*source{},

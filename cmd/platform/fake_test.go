@@ -66,6 +66,15 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// Present twice, then absent.
 		answer, ok = adminAnswers["GET /services/Fading"], f.requested(r.URL.Path) <= 2
 	}
+	if r.URL.Path == "/services/Flickering" {
+		// Present, unavailable, present again, then absent.
+		n := f.requested(r.URL.Path)
+		if n == 2 {
+			write(w, http.StatusServiceUnavailable, `{"message":"the server is stopping","platform_code":null}`)
+			return
+		}
+		answer, ok = adminAnswers["GET /services/Fading"], n <= 3
+	}
 	if r.Method == http.MethodPost && r.URL.Path == "/deployments" {
 		answer, ok = registered(body), true
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -58,6 +59,16 @@ func newAPIError(method, url string, response *http.Response, body []byte) *APIE
 func HasStatus(err error, status int) bool {
 	response, ok := errors.AsType[*APIError](err)
 	return ok && response.Status == status
+}
+
+// IsTransient reports whether the same request may succeed soon: there was no response, or one that a
+// server sends while it starts, stops, is overloaded or has no leader.
+func IsTransient(err error) bool {
+	if _, unreachable := errors.AsType[*UnreachableError](err); unreachable {
+		return true
+	}
+	response, ok := errors.AsType[*APIError](err)
+	return ok && slices.Contains([]int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, response.Status)
 }
 
 // IsNotReady reports whether err means that an invocation has no result yet.

@@ -3,10 +3,12 @@ package command
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
 
@@ -34,31 +36,47 @@ func (a *App) Shows(cmd *cobra.Command, body runner) {
 	})
 }
 
-// repeat runs body until it fails or ctx ends. It writes the output of each run in one
-// call, so that the screen does not flicker.
+// repeat runs body until it fails or ctx ends. A request without a response, which is normal while a
+// server restarts, is repeated with the next round, except in the first one.
 func (a *App) repeat(ctx context.Context, args []string, body runner) error {
 	pause := time.Duration(a.options.interval * float64(time.Second))
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
-	screen := a.Print
+	screen, hint := a.Print, a.Hint
 	screen.Printf(enterScreen)
 	defer func() { screen.Printf(leaveScreen) }()
+	last, shown := "", false
 	for {
 		var round bytes.Buffer
-		a.Print = screen.To(&round)
+		a.Print, a.Hint = screen.To(&round), hint.To(&round) // hints are part of the screen
 		err := body(ctx, args)
-		a.Print = screen
+		a.Print, a.Hint = screen, hint
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err != nil {
+		status := ""
+		switch {
+		case err == nil:
+			last, shown = round.String(), true
+		case !shown || !client.IsTransient(err):
 			return err
+		default:
+			status = screen.Red(term.Clean(err.Error())+"; retrying") + "\n"
 		}
-		screen.Printf("%sEvery %s, Ctrl-C ends. %s\n\n%s", clearScreen, term.Duration(pause), time.Now().Format(time.TimeOnly), round.String())
+		a.draw(fmt.Sprintf("Every %s, Ctrl-C ends. %s\n%s\n%s", term.Duration(pause), time.Now().Format(time.TimeOnly), status, last))
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
 	}
+}
+
+// draw replaces the contents of the screen by the beginning of a text. It writes them in one call, so
+// that the screen does not flicker.
+func (a *App) draw(text string) {
+	if rows, columns, known := term.Size(a.Out); known {
+		text = term.Fit(text, rows, columns)
+	}
+	a.Print.Printf("%s%s", clearScreen, text)
 }

@@ -57,7 +57,7 @@ func (c *client) run(ctx context.Context, end time.Time) {
 
 // runOne runs one operation. Some clients only read.
 func (c *client) runOne(ctx context.Context) {
-	kind := c.rng.IntN(10)
+	kind := c.rng.IntN(12)
 	if c.id < readers {
 		c.background(func(own *client) { own.readCounter(ctx, counterKey(own.rng.IntN(counters))) })
 		return
@@ -88,6 +88,15 @@ func (c *client) runOne(ctx context.Context) {
 		default:
 			c.startWaiter(ctx)
 		}
+	case 9:
+		c.startSaga(ctx)
+	case 10:
+		if c.rng.IntN(2) == 0 {
+			c.startFlow(ctx)
+			return
+		}
+		number := c.rng.IntN(tickets)
+		c.background(func(own *client) { own.issueTicket(ctx, number) })
 	default:
 		c.hold(ctx)
 	}
@@ -216,7 +225,9 @@ type callResult struct {
 // call invokes a handler and waits for its end.
 func (c *client) call(ctx context.Context, inv *machine.Invoke) ([]byte, outcome) {
 	id := c.sim.owner(inv.ID)
-	inv.Since = c.moment(id)
+	if inv.IdempotencyKey == nil {
+		inv.Since = c.moment(id)
+	}
 	v, e, err := retry(ctx, c, func(ctx context.Context, d *fabric.Directory) (callResult, error) {
 		end, out, err := d.Partition(id).Call(ctx, inv)
 		return callResult{end, out}, err

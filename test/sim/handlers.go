@@ -21,12 +21,16 @@ var serviceDefinitions = []struct {
 	{"Lane", target.Service, []string{"hold"}},
 	{"Waiter", target.Service, []string{"wait"}},
 	{"Sleeper", target.Service, []string{"sleep"}},
+	{"Saga", target.Service, []string{"run"}},
+	{"Ticket", target.ObjectShared, []string{"issue"}},
+	{"Flow", target.WorkflowRun, []string{"run", "decide", "see"}},
 }
 
 func (s *Sim) services() map[string]handler {
 	return map[string]handler{
 		"Counter/add": s.counterAdd, "Ledger/stamp": s.ledgerStamp, "Recorder/record": s.recordOffset, "Relay/run": s.relayRun, "Lane/hold": s.laneHold,
-		"Waiter/wait": s.waiterWait, "Sleeper/sleep": s.sleeperSleep,
+		"Waiter/wait": s.waiterWait, "Sleeper/sleep": s.sleeperSleep, "Saga/run": s.sagaRun,
+		"Ticket/issue": s.ticketIssue, "Flow/run": s.flowRun, "Flow/decide": s.flowDecide, "Flow/see": s.flowSee,
 	}
 }
 

@@ -43,14 +43,16 @@ type relay struct {
 type history struct {
 	sim *Sim
 
-	mu          sync.Mutex // covers the fields below
-	ops         []*operation
-	relays      map[string]*relay
-	attempts    map[string]int
-	stamps      map[string]outcome
-	sleepers    map[string]bool         // whether they have woken
-	unsignaled  map[ids.Invocation]bool // waiters whose signal may not have been sent
-	liveSignals map[ids.Invocation]int  // signals that reached running attempts, see lostSignal
+	mu            sync.Mutex // covers the fields below
+	ops           []*operation
+	relays        map[string]*relay
+	attempts      map[string]int
+	stamps        map[string]outcome
+	sleepers      map[string]bool // whether they have woken
+	sagas         []*saga
+	sharedResults map[string]*shared
+	unsignaled    map[ids.Invocation]bool // waiters whose signal may not have been sent
+	liveSignals   map[ids.Invocation]int  // signals that reached running attempts, see lostSignal
 }
 
 func (h *history) begin(client int, key string, id ids.Invocation, delta int64) *operation {

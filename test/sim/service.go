@@ -18,11 +18,20 @@ import (
 var errAborted = errors.New("the attempt was given up")
 
 // suspended ends a handler that waits for a notification that this attempt will not receive: a
-// completion, or a signal if it has a name.
+// completion, or a cancel as well, or a signal if it has a name.
 type suspended struct {
 	completion uint32
+	orCancel   bool
 	signal     string
 }
+
+// terminal is a failure that a handler returns as its result.
+type terminal struct {
+	code    uint32
+	message string
+}
+
+func (t *terminal) Error() string { return t.message }
 
 // replayMismatch is a replay that differs from what the handler does: a defect of the server, since
 // the handlers here are deterministic.
@@ -43,11 +52,18 @@ type call struct {
 	state     map[string][]byte
 	replayed  []entry // commands of the journal, the input left out
 	next      int     // of them
-	answers   map[uint32]*pb.NotificationTemplate
-	signals   map[string]*pb.NotificationTemplate
-	replaying bool // the journal is being read
-	ended     bool // the server sends nothing more
+	replaying bool    // the journal is being read
+	ended     bool    // the server sends nothing more
 	last      uint32
+
+	// Notifications are processed in the order of the journal, and only while the handler waits for one,
+	// so that what it does first is the same in each attempt.
+	unprocessed []*pb.NotificationTemplate
+	received    map[uint32]bool // completions, processed or not
+	cancels     int             // received
+	answers     map[uint32]*pb.NotificationTemplate
+	signals     map[string]*pb.NotificationTemplate
+	cancelled   bool
 }
 
 type entry struct {
@@ -80,7 +96,7 @@ func (c *call) begin() error {
 	}
 	c.id, c.key = ids.Invocation(start.Id), start.Key
 	c.state, c.answers = map[string][]byte{}, map[uint32]*pb.NotificationTemplate{}
-	c.signals = map[string]*pb.NotificationTemplate{}
+	c.received, c.signals = map[uint32]bool{}, map[string]*pb.NotificationTemplate{}
 	c.replaying = true
 	defer func() { c.replaying = false }()
 	for _, e := range start.StateMap {
@@ -118,13 +134,32 @@ func (c *call) addNotification(e entry) error {
 	}
 	switch id := n.Id.(type) {
 	case *pb.NotificationTemplate_CompletionId:
-		c.answers[id.CompletionId] = n
+		c.received[id.CompletionId] = true
+	case *pb.NotificationTemplate_SignalId:
+		if id.SignalId == journal.CancelSignal {
+			c.cancels++
+		}
 	case *pb.NotificationTemplate_SignalName:
-		if !c.sim.history.dropSignal(c.id, c.replaying) {
-			c.signals[id.SignalName] = n
+		if c.sim.history.dropSignal(c.id, c.replaying) {
+			return nil
 		}
 	}
+	c.unprocessed = append(c.unprocessed, n)
 	return nil
+}
+
+// process processes the next notification.
+func (c *call) process() {
+	n := c.unprocessed[0]
+	c.unprocessed = c.unprocessed[1:]
+	switch id := n.Id.(type) {
+	case *pb.NotificationTemplate_CompletionId:
+		c.answers[id.CompletionId] = n
+	case *pb.NotificationTemplate_SignalId:
+		c.cancelled = c.cancelled || id.SignalId == journal.CancelSignal
+	case *pb.NotificationTemplate_SignalName:
+		c.signals[id.SignalName] = n
+	}
 }
 
 // command sends a command to the server, unless an earlier attempt has done so.
@@ -160,19 +195,27 @@ func (c *call) completion() uint32 {
 
 // await returns the completion of a command.
 func (c *call) await(completion uint32) *pb.NotificationTemplate {
-	return c.readUntil(suspended{completion: completion}, func() *pb.NotificationTemplate { return c.answers[completion] })
+	c.readUntil(suspended{completion: completion}, func() bool { return c.answers[completion] != nil })
+	return c.answers[completion]
 }
 
-// awaitSignal returns a signal.
-func (c *call) awaitSignal(name string) *pb.NotificationTemplate {
-	return c.readUntil(suspended{signal: name}, func() *pb.NotificationTemplate { return c.signals[name] })
+// awaitUnlessCancelled waits for the completion of a command, or a cancel, which may have arrived before.
+func (c *call) awaitUnlessCancelled(completion uint32) (cancelled bool) {
+	c.readUntil(suspended{completion: completion, orCancel: true}, func() bool { return c.answers[completion] != nil || c.cancelled })
+	return c.answers[completion] == nil
 }
 
-// readUntil reads what the server sends until a notification has arrived.
-func (c *call) readUntil(waiting suspended, there func() *pb.NotificationTemplate) *pb.NotificationTemplate {
-	for {
-		if n := there(); n != nil {
-			return n
+// awaitSignal waits for a signal.
+func (c *call) awaitSignal(name string) {
+	c.readUntil(suspended{signal: name}, func() bool { return c.signals[name] != nil })
+}
+
+// readUntil reads what the server sends until what the handler waits for is there.
+func (c *call) readUntil(waiting suspended, there func() bool) {
+	for !there() {
+		if len(c.unprocessed) > 0 {
+			c.process()
+			continue
 		}
 		if c.ended {
 			panic(waiting)
@@ -239,12 +282,22 @@ func (c *call) set(name string, value []byte) {
 
 // request calls another handler and returns its output.
 func (c *call) request(service, key, handler string, input []byte) []byte {
+	return c.await(c.startRequest(service, key, handler, input)).GetValue().GetContent()
+}
+
+// requestUnlessCancelled calls another handler and waits for its end or a cancel.
+func (c *call) requestUnlessCancelled(service, key, handler string, input []byte) (cancelled bool) {
+	return c.awaitUnlessCancelled(c.startRequest(service, key, handler, input))
+}
+
+// startRequest calls another handler. Its output is the completion whose ID is returned.
+func (c *call) startRequest(service, key, handler string, input []byte) uint32 {
 	named, result := c.completion(), c.completion()
 	c.command(journal.Call, &pb.CallCommandMessage{
 		ServiceName: service, HandlerName: handler, Key: key, Parameter: input,
 		InvocationIdNotificationIdx: named, ResultCompletionId: result,
 	})
-	return c.await(result).GetValue().GetContent()
+	return result
 }
 
 // send starts another handler.
@@ -254,21 +307,43 @@ func (c *call) send(service, key, handler string, input []byte) {
 	})
 }
 
+// getPromise waits for a promise of the workflow and returns its value.
+func (c *call) getPromise(key string) []byte {
+	done := c.completion()
+	c.command(journal.GetPromise, &pb.GetPromiseCommandMessage{Key: key, ResultCompletionId: done})
+	return c.await(done).GetValue().GetContent()
+}
+
+// completePromise completes a promise of the workflow; false if it was already completed.
+func (c *call) completePromise(key string, value []byte) bool {
+	done := c.completion()
+	c.command(journal.CompletePromise, &pb.CompletePromiseCommandMessage{
+		Key: key, ResultCompletionId: done,
+		Completion: &pb.CompletePromiseCommandMessage_CompletionValue{CompletionValue: &pb.Value{Content: value}},
+	})
+	return c.await(done).GetFailure() == nil
+}
+
 // sleepUntil waits for a time, milliseconds since 1970. An earlier attempt may have requested
 // another time.
-func (c *call) sleepUntil(at int64) {
+func (c *call) sleepUntil(at int64) { c.await(c.startSleep(at)) }
+
+// sleepUnlessCancelled is sleepUntil, or waits for a cancel.
+func (c *call) sleepUnlessCancelled(at int64) (cancelled bool) {
+	return c.awaitUnlessCancelled(c.startSleep(at))
+}
+
+func (c *call) startSleep(at int64) uint32 {
 	done := c.completion()
 	c.command(journal.Sleep, &pb.SleepCommandMessage{WakeUpTime: uint64(at), ResultCompletionId: done})
-	c.await(done)
+	return done
 }
 
 // run executes a side effect, whose result is stored.
 func (c *call) run(effect func() []byte) []byte {
 	done := c.completion()
-	fresh := c.next >= len(c.replayed)
 	c.command(journal.Run, &pb.RunCommandMessage{ResultCompletionId: done})
-	if c.answers[done] == nil {
-		_ = fresh
+	if !c.received[done] {
 		m := &pb.ProposeRunCompletionMessage{ResultCompletionId: done, Result: &pb.ProposeRunCompletionMessage_Value{Value: effect()}}
 		payload, err := encode(m)
 		if err != nil {
@@ -287,6 +362,9 @@ func (c *call) serve(h handler) (err error) {
 		case suspended:
 			var payload []byte
 			m := &pb.SuspensionMessage{WaitingCompletions: []uint32{p.completion}}
+			if p.orCancel {
+				m.WaitingSignals = []uint32{journal.CancelSignal}
+			}
 			if p.signal != "" {
 				m = &pb.SuspensionMessage{WaitingNamedSignals: []string{p.signal}}
 			}
@@ -307,6 +385,14 @@ func (c *call) serve(h handler) (err error) {
 		return err
 	}
 	output, err := h(c)
+	var failure *terminal
+	if errors.As(err, &failure) {
+		c.command(journal.Output, &pb.OutputCommandMessage{
+			Result: &pb.OutputCommandMessage_Failure{Failure: &pb.Failure{Code: failure.code, Message: failure.message}},
+		})
+		c.write(protocol.End, nil)
+		return nil
+	}
 	if err != nil { // of an attempt, to be retried
 		payload, _ := encode(&pb.ErrorMessage{Code: 500, Message: err.Error()})
 		c.write(protocol.Error, payload)

@@ -37,13 +37,16 @@ func (s *Sim) settle(ctx context.Context) {
 	if s.level.current() >= feature.Level4 && !s.waitUntil(completionTimeout, func() bool { unread = s.unread(); return unread == "" }) {
 		s.violate("stuck: %s after the last fault %s", completionTimeout, unread)
 	}
+	c := s.newClient(clients)
+	s.releaseSagas(ctx, c)
+	s.decideAll(ctx, c)
 	open := ""
 	if !s.waitUntil(completionTimeout, func() bool { open = s.pendingWork(); return open == "" }) {
 		s.violate("stuck: %s after the last fault there is still %s", completionTimeout, open)
 	}
 	s.trace.add("at rest")
-	c := s.newClient(clients)
 	s.resolveUnknown(ctx, c)
+	s.checkShared(ctx, c)
 	s.finalReads(ctx, c)
 	s.checkReplicasEqual()
 }
@@ -127,6 +130,7 @@ func (s *Sim) finalReads(ctx context.Context, c *client) {
 		entries = append(entries, fields(state["ids"])...)
 	}
 	s.history.checkLedgers(entries)
+	s.checkSagas(ctx, c, entries)
 	s.readRecords(ctx, c)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
+	"platform/internal/target"
 	"platform/metadata"
 	"platform/partition/machine"
 )
@@ -135,14 +136,21 @@ func newSchemas(handlers map[string]handler) *metadata.Schemas {
 	d := &metadata.Deployment{ID: deployment, URI: "http://" + services + "/", Bidirectional: true, MinProtocol: 5, MaxProtocol: 5}
 	for _, spec := range serviceDefinitions {
 		service := &metadata.Service{Name: spec.service, Type: metadata.PlainService, Revision: 1, Deployment: deployment}
-		if spec.kind.Keyed() {
+		switch {
+		case spec.kind == target.WorkflowRun:
+			service.Type = metadata.Workflow
+		case spec.kind.Keyed():
 			service.Type = metadata.VirtualObject
 		}
-		for _, name := range spec.handlers {
+		for i, name := range spec.handlers {
 			if handlers[spec.service+"/"+name] == nil {
 				panic("no handler " + spec.service + "/" + name)
 			}
-			service.Handlers = append(service.Handlers, &metadata.Handler{Name: name, Type: spec.kind, Input: metadata.InputRules{Any: true}})
+			kind := spec.kind
+			if kind == target.WorkflowRun && i > 0 {
+				kind = target.WorkflowShared
+			}
+			service.Handlers = append(service.Handlers, &metadata.Handler{Name: name, Type: kind, Input: metadata.InputRules{Any: true}})
 		}
 		d.Services = append(d.Services, service)
 		out.Services[spec.service] = service

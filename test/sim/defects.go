@@ -46,6 +46,8 @@ const (
 	// brokenChain: a reader of a topic that learns that a partition has less than it assumed does not
 	// send the missing records again.
 	brokenChain = "broken-chain"
+	// lostOperation: some operations are acknowledged and not carried out.
+	lostOperation = "lost-operation"
 	// newStreams: each reader of a topic assigns new IDs to its records.
 	newStreams = "new-streams"
 )
@@ -80,6 +82,7 @@ var Defects = map[string]Detection{
 	reusedServerID:  {[]string{"away and back"}, 5, []string{"lost:", "not linearizable", "elsewhere", "differ", "two leaders:"}},
 	brokenChain:     {nil, 0, []string{"lost:"}},
 	newStreams:      {nil, 0, []string{"duplicate:"}},
+	lostOperation:   {nil, 0, []string{"stuck:"}},
 	lostSync:        {[]string{"crash", "crash all", "transfer"}, 0, []string{"lost:", "not linearizable", "elsewhere", "differ", "restart:"}},
 }
 
@@ -95,7 +98,7 @@ type defectiveReplica struct {
 // serveReplica returns a replica as other nodes and clients see it.
 func (l *incarnation) serveReplica(p *partition.Partition) fabric.Local {
 	switch l.n.sim.opts.Defect {
-	case staleRead, earlyAck, lostDedup:
+	case staleRead, earlyAck, lostDedup, lostOperation:
 		return &defectiveReplica{p, p, l}
 	}
 	return p
@@ -133,6 +136,14 @@ func (r *defectiveReplica) Invoke(ctx context.Context, inv *machine.Invoke) (mac
 // Call implements fabric.Replica.
 func (r *defectiveReplica) Call(ctx context.Context, inv *machine.Invoke) (partition.Ending, machine.Outcome, error) {
 	return r.p.Call(ctx, r.l.n.sim.newRequestID(inv))
+}
+
+// Operate implements fabric.Replica.
+func (r *defectiveReplica) Operate(ctx context.Context, c machine.Operation) (machine.Outcome, error) {
+	if s := r.l.n.sim; s.hasDefect(lostOperation) && r.p.Leading() && s.history.attempt(lostOperation)%4 == 0 {
+		return machine.Outcome{}, nil
+	}
+	return r.p.Operate(ctx, c)
 }
 
 // newRequestID implements the defect lostDedup: it returns a new invocation for a repeated

@@ -34,7 +34,6 @@ type client struct {
 	sim      *Sim
 	id       int
 	rng      *rand.Rand
-	created  int
 	pending  sync.WaitGroup // calls that it has begun and not waited for
 	underWay chan struct{}  // one element for each operation in the background
 }
@@ -102,12 +101,19 @@ func (c *client) runOne(ctx context.Context) {
 	}
 }
 
-// unique returns a new invocation id, routed by scope or key.
-func (c *client) unique(scope, key string) ids.Invocation {
-	c.created++
+// split returns a client for another goroutine.
+func (c *client) split() *client {
+	return &client{sim: c.sim, id: c.id, rng: rand.New(rand.NewPCG(c.rng.Uint64(), c.rng.Uint64()))}
+}
+
+// number returns a number that no other client has drawn.
+func (c *client) number() string { return fmt.Sprintf("%03d/%012x", c.id, c.rng.Uint64()&(1<<48-1)) }
+
+// unique returns a new invocation id with a partition key.
+func (c *client) unique(partitionKey uint64) ids.Invocation {
 	var u [16]byte
-	copy(u[:], fmt.Sprintf("%03d/%012x", c.id, c.created))
-	return ids.NewInvocation(ids.Route(scope, key), u)
+	copy(u[:], c.number())
+	return ids.NewInvocation(partitionKey, u)
 }
 
 func (c *client) invoke(t machine.Target, input string) *machine.Invoke {
@@ -117,10 +123,10 @@ func (c *client) invoke(t machine.Target, input string) *machine.Invoke {
 	}
 	key := t.Key
 	if key == "" {
-		key = fmt.Sprint("free ", c.id, " ", c.created)
+		key = c.number()
 	}
 	return &machine.Invoke{
-		ID: c.unique(t.Scope, key), Request: c.rng.Uint64() | 1, Target: t, Input: payload,
+		ID: c.unique(ids.Route(t.Scope, key)), Request: c.rng.Uint64() | 1, Target: t, Input: payload,
 		Retention: machine.Retention{Completion: retention.Milliseconds(), Journal: retention.Milliseconds()},
 	}
 }
@@ -261,8 +267,7 @@ func (c *client) background(run func(own *client)) {
 	default:
 		return
 	}
-	c.created++ // own continues with other numbers
-	own := &client{sim: c.sim, id: c.id, rng: rand.New(rand.NewPCG(c.rng.Uint64(), c.rng.Uint64())), created: c.created << 32}
+	own := c.split()
 	c.pending.Go(func() {
 		defer func() { <-c.underWay }()
 		run(own)
@@ -295,12 +300,11 @@ func (c *client) state(ctx context.Context, service, key string) (map[string][]b
 }
 
 func (c *client) startRelay(ctx context.Context) {
-	c.created++
-	name := fmt.Sprintf("relay-%d-%d", c.id, c.created)
+	name := "relay-" + c.number()
 	c.sim.history.relayStarted(name)
 	inv := c.invoke(machine.Target{Service: "Relay", Handler: "run"}, name)
 	// It takes long, and the client continues meanwhile.
-	own := &client{sim: c.sim, id: c.id, rng: rand.New(rand.NewPCG(c.rng.Uint64(), c.rng.Uint64()))}
+	own := c.split()
 	c.pending.Go(func() {
 		out, e := own.call(ctx, inv)
 		own.sim.history.relayEnded(name, string(out), e)
@@ -309,29 +313,26 @@ func (c *client) startRelay(ctx context.Context) {
 
 // startStamp starts an addition to a ledger without waiting for it.
 func (c *client) startStamp(ctx context.Context) {
-	c.created++
-	name := fmt.Sprintf("stamp-%d-%d", c.id, c.created)
+	name := "stamp-" + c.number()
 	inv := c.invoke(machine.Target{Service: "Ledger", Key: ledgerKey(c.rng.IntN(ledgers)), Handler: "stamp", Type: target.ObjectExclusive}, name)
 	c.sim.history.stampEnded(name, c.submit(ctx, inv))
 }
 
 // startSleeper starts a sleeper, which wakes when the machine was suspended.
 func (c *client) startSleeper(ctx context.Context) {
-	c.created++
-	name := fmt.Sprintf("sleeper-%d-%d", c.id, c.created)
+	name := "sleeper-" + c.number()
 	c.submit(ctx, c.invoke(machine.Target{Service: "Sleeper", Handler: "sleep"}, name))
 }
 
 // startWaiter starts a waiter and sends it its signal later.
 func (c *client) startWaiter(ctx context.Context) {
-	c.created++
-	name := fmt.Sprintf("waiter-%d-%d", c.id, c.created)
+	name := "waiter-" + c.number()
 	inv := c.invoke(machine.Target{Service: "Waiter", Handler: "wait"}, name)
 	signal := &machine.Signal{
 		Target: inv.ID, ID: journal.NotificationID{Name: signalName}, Result: &journal.Result{Value: []byte("now")}, Request: c.rng.Uint64() | 1,
 	}
 	delay := time.Duration(c.rng.Int64N(int64(3 * time.Second)))
-	own := &client{sim: c.sim, id: c.id, rng: rand.New(rand.NewPCG(c.rng.Uint64(), c.rng.Uint64()))}
+	own := c.split()
 	c.pending.Go(func() {
 		if own.submit(ctx, inv) != done {
 			own.sim.history.markUnsignaled(inv.ID)

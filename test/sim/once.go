@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"platform/internal/cluster/fabric"
@@ -18,7 +19,10 @@ import (
 // Requests of which each has one result for all: those with the same idempotency key, and a workflow with a
 // promise that several of its handlers try to complete.
 
-const tickets = 6
+const (
+	tickets    = 6
+	flowPrefix = "flow-"
+)
 
 // ticketIssue returns a token that another execution would not return.
 func (s *Sim) ticketIssue(c *call) ([]byte, error) {
@@ -61,19 +65,19 @@ func (s *Sim) flowSee(c *call) ([]byte, error) { return c.getPromise(decision), 
 type shared struct {
 	results []string // returned
 	winners []string // of a workflow: who was told to be the first
-	losers  int      // of a workflow: how many were told to be late
 }
 
-func (h *history) shared(name string) *shared {
+// note changes what is known of a shared result.
+func (h *history) note(name string, change func(*shared)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.sharedResults == nil {
 		h.sharedResults = map[string]*shared{}
 	}
-	r := h.sharedResults[name]
-	if r == nil {
-		r = &shared{}
-		h.sharedResults[name] = r
+	if h.sharedResults[name] == nil {
+		h.sharedResults[name] = &shared{}
 	}
-	return r
+	change(h.sharedResults[name])
 }
 
 // issueTicket requests a ticket with an idempotency key. Before feature level 2 keys with commas led to other
@@ -90,17 +94,9 @@ func (c *client) issueTicket(ctx context.Context, number int) {
 	}
 }
 
-// note changes what is known of a shared result.
-func (h *history) note(name string, change func(*shared)) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	change(h.shared(name))
-}
-
 // startFlow starts a workflow twice and lets some handlers decide and see.
 func (c *client) startFlow(ctx context.Context) {
-	c.created++
-	key := fmt.Sprintf("flow-%d,%d", c.id, c.created)
+	key := flowPrefix + c.number() + ",x"
 	c.background(func(own *client) {
 		for range 2 {
 			own.pending.Go(own.later(ctx, time.Second, func(own *client) { own.runFlow(ctx, key) }))
@@ -117,7 +113,6 @@ func (c *client) startFlow(ctx context.Context) {
 
 // later returns a function that does something after a random time.
 func (c *client) later(ctx context.Context, longest time.Duration, do func(own *client)) func() {
-	c.created++
 	own, delay := c.split(), time.Duration(c.rng.Int64N(int64(longest)))
 	return func() {
 		pause(ctx, delay)
@@ -155,7 +150,7 @@ func (c *client) runFlow(ctx context.Context, key string) {
 }
 
 func (c *client) decide(ctx context.Context, key string) {
-	name := fmt.Sprintf("decider-%d-%d", c.id, c.created)
+	name := "decider-" + c.number()
 	out, e := c.call(ctx, c.invoke(machine.Target{Service: "Flow", Key: key, Handler: "decide", Type: target.WorkflowShared}, name))
 	if e != done {
 		return
@@ -163,8 +158,6 @@ func (c *client) decide(ctx context.Context, key string) {
 	c.sim.history.note(key, func(r *shared) {
 		if string(out) == first {
 			r.winners = append(r.winners, name)
-		} else {
-			r.losers++
 		}
 	})
 }
@@ -178,12 +171,14 @@ func (c *client) see(ctx context.Context, key string) {
 
 // decideAll completes the promises of all workflows, so that they end.
 func (s *Sim) decideAll(ctx context.Context, c *client) {
-	for _, key := range s.sharedNames() {
-		if key[0] == 'f' {
-			c.created++
-			c.decide(ctx, key)
-		}
+	for _, key := range s.flows() {
+		c.decide(ctx, key)
 	}
+}
+
+// flows returns the keys of the workflows that have run.
+func (s *Sim) flows() []string {
+	return slices.DeleteFunc(s.sharedNames(), func(name string) bool { return !strings.HasPrefix(name, flowPrefix) })
 }
 
 func (s *Sim) sharedNames() []string {
@@ -196,6 +191,9 @@ func (s *Sim) sharedNames() []string {
 func (s *Sim) checkShared(ctx context.Context, c *client) {
 	for i := range tickets {
 		c.issueTicket(ctx, i)
+	}
+	for _, key := range s.flows() {
+		c.see(ctx, key)
 	}
 	for _, name := range s.sharedNames() {
 		r := s.history.sharedResults[name]

@@ -3,8 +3,6 @@ package sim
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -101,18 +99,16 @@ func (h *history) cancelsOf(id ids.Invocation) int {
 
 // startSaga starts a saga, of which some begin later, and operates on it.
 func (c *client) startSaga(ctx context.Context) {
-	c.created++
-	inv := c.invoke(machine.Target{Service: "Saga", Handler: "run"}, fmt.Sprintf("saga-%d-%d", c.id, c.created))
+	inv := c.invoke(machine.Target{Service: "Saga", Handler: "run"}, "saga-"+c.number())
 	if c.rng.IntN(4) == 0 {
 		inv.Delay = c.rng.Int64N(2000)
 	}
-	g := c.sim.history.addSaga(inv.ID, 0)
-	wait := inv.Delay == 0 && c.rng.IntN(2) == 0
 	c.background(func(own *client) {
+		g := c.sim.history.addSaga(inv.ID, 0)
 		submitted := own.submit(ctx, inv)
 		c.sim.history.updateSaga(func() { g.submitted = submitted })
-		if wait && submitted == done {
-			own.pending.Go(func() { own.awaitSaga(ctx, g) })
+		if waiting := own.split(); submitted == done && own.rng.IntN(2) == 0 {
+			own.pending.Go(func() { waiting.awaitSaga(ctx, g) })
 		}
 		for range own.rng.IntN(6) {
 			pause(ctx, time.Duration(own.rng.Int64N(int64(time.Second))))
@@ -125,18 +121,12 @@ func (c *client) startSaga(ctx context.Context) {
 // awaitSaga waits for the result of a saga for as long as a client retries.
 func (c *client) awaitSaga(ctx context.Context, g *saga) {
 	owner := c.sim.owner(g.id)
-	own := c.split()
-	end, e, err := retry(ctx, own, func(ctx context.Context, d *fabric.Directory) (partition.Ending, error) {
+	end, e, err := retry(ctx, c, func(ctx context.Context, d *fabric.Directory) (partition.Ending, error) {
 		return d.Partition(owner).Await(ctx, g.id)
 	})
 	if e == done && err == nil {
 		c.sim.history.updateSaga(func() { g.result = &end.Result })
 	}
-}
-
-// split returns a client for another goroutine.
-func (c *client) split() *client {
-	return &client{sim: c.sim, id: c.id, rng: rand.New(rand.NewPCG(c.rng.Uint64(), c.rng.Uint64())), created: c.created << 20}
 }
 
 // operateOn sends a random operation.
@@ -218,9 +208,7 @@ func (c *client) find(ctx context.Context, id ids.Invocation) *machine.Invocatio
 
 // restart starts a new saga from some of the journal of one that has ended.
 func (c *client) restart(ctx context.Context, g *saga) {
-	var unique [16]byte
-	copy(unique[:], fmt.Sprintf("%03d-%012x", c.id, c.rng.Uint64()&(1<<48-1)))
-	id := ids.NewInvocation(g.id.PartitionKey(), unique)
+	id := c.unique(g.id.PartitionKey())
 	known, _ := c.sim.history.sagaOf(g.id)
 	next := c.sim.history.addSaga(id, known.cancels)
 	from := uint32(0)

@@ -71,10 +71,11 @@ var (
 
 // Engine runs queries. Its methods may be called concurrently.
 type Engine struct {
-	cfg     Config
-	catalog *catalog
-	slots   *slots // of running queries
-	rate    *rateLimit
+	cfg        Config
+	catalog    *catalog
+	slots      *slots // of running queries
+	processors *processors
+	rate       *rateLimit
 	// disabled returns why SQL is disabled, nil if it is enabled.
 	disabled func() error
 
@@ -86,7 +87,7 @@ type Engine struct {
 // NewEngine returns an engine. It allocates memory with the first query.
 func NewEngine(cfg Config) *Engine {
 	cfg = cfg.withDefaults()
-	return &Engine{cfg: cfg, catalog: newCatalog(), slots: newSlots(cfg.Concurrent), rate: newRateLimit(cfg.Rate), disabled: testDriver}
+	return &Engine{cfg: cfg, catalog: newCatalog(), slots: newSlots(cfg.Concurrent), processors: newProcessors(), rate: newRateLimit(cfg.Rate), disabled: testDriver}
 }
 
 func (c Config) withDefaults() Config {
@@ -174,6 +175,11 @@ func (e *Engine) query(ctx context.Context, text string, o Options, rows Rows) (
 	defer e.slots.release(client)
 	ctx, cancel := context.WithTimeoutCause(ctx, e.cfg.Timeout, ErrTimeout)
 	defer cancel()
+	slice, err := e.processors.begin(ctx)
+	defer slice.close()
+	if err != nil {
+		return Stats{}, e.ended(ctx)
+	}
 	q, err := e.rewrite(ctx, text)
 	if err != nil {
 		return Stats{}, err
@@ -182,7 +188,7 @@ func (e *Engine) query(ctx context.Context, text string, o Options, rows Rows) (
 	if err != nil {
 		return Stats{}, err
 	}
-	s.begin(ctx, e.cfg.clock(), q.collated)
+	s.begin(ctx, slice, e.cfg.clock(), q.collated)
 	s.strong, s.hidePayloads, s.hideAudit, s.limits = o.Strong, o.HidePayloads, o.HideAudit, o.Limits
 	err = s.run(q, rows)
 	stats := s.stats
@@ -202,7 +208,7 @@ func (e *Engine) session() (*session, error) {
 }
 
 func (e *Engine) release(s *session) error {
-	s.ctx = context.Background()
+	s.ctx, s.slice = context.Background(), nil
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {

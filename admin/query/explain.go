@@ -47,7 +47,7 @@ func (s *session) runExplain(q *rewritten, st *statement, rows Rows) error {
 			break
 		}
 		if s.ctx.Err() != nil {
-			return s.ended()
+			return s.engine.ended(s.ctx)
 		}
 		steps = append(steps, planStep{st.int(0), st.int(1), string(st.bytes(3))})
 	}

@@ -38,3 +38,22 @@ func authorize(_ *libc.TLS, db uintptr, action int32, arg1, arg2, _, _ uintptr) 
 func functionPointer(f func(*libc.TLS, uintptr, int32, uintptr, uintptr, uintptr, uintptr) int32) uintptr {
 	return *(*uintptr)(unsafe.Pointer(&f))
 }
+
+// watchers maps database handles to the functions that continue or interrupt their statements.
+var watchers sync.Map // uintptr → func() bool
+
+// watch has a function called every checkInterval operations of a statement, which it interrupts by
+// returning false.
+func (d *database) watch(proceed func() bool) {
+	watchers.Store(d.db, proceed)
+	callback := progress
+	sqlite3.Xsqlite3_progress_handler(d.tls, d.db, checkInterval, *(*uintptr)(unsafe.Pointer(&callback)), d.db)
+}
+
+// progress is the callback of SQLite.
+func progress(_ *libc.TLS, db uintptr) int32 {
+	if proceed, ok := watchers.Load(db); ok && !proceed.(func() bool)() {
+		return 1
+	}
+	return 0
+}

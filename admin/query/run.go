@@ -64,7 +64,7 @@ func (s *session) pass(q *rewritten, st *statement, rows Rows) error {
 			return s.explain(q, err)
 		}
 		if s.ctx.Err() != nil {
-			return s.ended()
+			return s.engine.ended(s.ctx)
 		}
 		if !more {
 			return nil
@@ -79,18 +79,18 @@ func (s *session) pass(q *rewritten, st *statement, rows Rows) error {
 	}
 }
 
-// ended returns why the context of the query has ended.
-func (s *session) ended() error {
-	if cause := context.Cause(s.ctx); !errors.Is(cause, ErrTimeout) {
+// ended returns why the context of a query has ended.
+func (e *Engine) ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, ErrTimeout) {
 		return cause
 	}
-	return fmt.Errorf("%w: the limit is %s (admin.query-engine.timeout); conditions on id, service and key or status make it faster", ErrTimeout, s.engine.cfg.Timeout)
+	return fmt.Errorf("%w: the limit is %s (admin.query-engine.timeout); conditions on id, service and key or status make it faster", ErrTimeout, e.cfg.Timeout)
 }
 
 // explain converts an error of SQLite to an error for users.
 func (s *session) explain(q *rewritten, err error) error {
 	if s.ctx.Err() != nil {
-		return s.ended()
+		return s.engine.ended(s.ctx)
 	}
 	if s.failure != nil {
 		return s.failure

@@ -21,7 +21,8 @@ type session struct {
 
 	// The running query.
 	ctx    context.Context //nolint:containedctx // SQLite calls tables and functions without one
-	now    time.Time       // for the functions of the query
+	slice  *timeSlice
+	now    time.Time // for the functions of the query
 	began  time.Time
 	strong bool // read the tables of partitions linearizably
 	// Restrictions of the client.
@@ -133,6 +134,7 @@ func (s *session) prepare() error {
 	for id, n := range limits {
 		s.db.limit(id, n)
 	}
+	s.db.watch(func() bool { return s.slice == nil || s.slice.check(s.ctx) == nil })
 	return s.db.guard(s.authorize)
 }
 
@@ -161,6 +163,6 @@ func internal(table string) bool {
 }
 
 // begin prepares the session for a query.
-func (s *session) begin(ctx context.Context, now time.Time, collated bool) {
-	s.ctx, s.now, s.began, s.collated, s.failure, s.stats = ctx, now, time.Now(), collated, nil, Stats{}
+func (s *session) begin(ctx context.Context, slice *timeSlice, now time.Time, collated bool) {
+	s.ctx, s.slice, s.now, s.began, s.collated, s.failure, s.stats = ctx, slice, now, time.Now(), collated, nil, Stats{}
 }

@@ -42,6 +42,7 @@ func newDatabase(conn driver.Conn) (*database, error) {
 func (d *database) close() error {
 	err := d.conn.Close()
 	authorizers.Delete(d.db)
+	watchers.Delete(d.db)
 	d.tls.Close()
 	return err
 }

@@ -133,6 +133,9 @@ func (c *cursor[R]) nextPage() error {
 		if c.session.ctx.Err() != nil {
 			return c.session.fail(c.session.ctx.Err())
 		}
+		if err := c.session.slice.check(c.session.ctx); err != nil {
+			return c.session.fail(err)
+		}
 		page, err, more := c.next()
 		if err != nil {
 			c.page = nil

@@ -111,7 +111,7 @@ func TestProfilesOfAnExposedNodePortRequireAToken(t *testing.T) {
 	status := func(node net.Listener, mode config.SecurityMode) int {
 		cfg := config.Default()
 		cfg.EnableProfiles, cfg.Security.Mode, cfg.Security.AdminTokenFile = enabled, mode, tokenFile(t, 0o600)
-		access, err := openAccess(cfg, listeners{node: node, ingress: local, admin: local}, nil, slog.New(slog.DiscardHandler))
+		access, err := openAccess(cfg, listeners{node: node, ingress: &ingressPort{port: local}, admin: local}, nil, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
 		n := &Node{cfg: cfg, access: access}
 		w := httptest.NewRecorder()
@@ -135,7 +135,7 @@ func TestNodePortsWithoutCertificatesAreNotExposedSilently(t *testing.T) {
 		var log strings.Builder
 		cfg := config.Default()
 		cfg.Security.Mode, cfg.Security.AdminTokenFile = mode, tokenFile(t, 0o600)
-		access, err := openAccess(cfg, listeners{node: node, ingress: local, admin: local}, nil, slog.New(slog.NewTextHandler(&log, nil)))
+		access, err := openAccess(cfg, listeners{node: node, ingress: &ingressPort{port: local}, admin: local}, nil, slog.New(slog.NewTextHandler(&log, nil)))
 		if err == nil {
 			access.report()
 		}
@@ -232,7 +232,7 @@ func TestDefaultsOfSecurity(t *testing.T) {
 // openAt opens the access control of a node whose ports are at an address.
 func openAt(address net.Addr, cfg *config.Config) (*accessControl, error) {
 	port := fakeListener{address}
-	return openAccess(cfg, listeners{node: port, ingress: port, admin: port}, nil, slog.New(slog.DiscardHandler))
+	return openAccess(cfg, listeners{node: port, ingress: &ingressPort{port: port}, admin: port}, nil, slog.New(slog.DiscardHandler))
 }
 
 var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}

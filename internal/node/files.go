@@ -27,25 +27,33 @@ const ballastBytes = 64 << 20
 const ballastFile = "BALLAST"
 
 // listeners are the TCP ports of the node.
-type listeners struct{ node, ingress, admin net.Listener }
+type listeners struct {
+	node, admin net.Listener
+	ingress     *ingressPort
+}
 
 // listen opens the ports. After an error some of them may be open.
 func listen(ctx context.Context, cfg *config.Config) (l listeners, err error) {
 	if l.node, err = cfg.Listen(ctx, ""); err != nil {
 		return l, err
 	}
-	if l.ingress, err = cfg.Ingress.Listen(ctx, "ingress"); err != nil {
+	port, err := cfg.Ingress.Listen(ctx, "ingress")
+	if err != nil {
 		return l, err
 	}
+	l.ingress = &ingressPort{port: port}
 	l.admin, err = cfg.Admin.Listen(ctx, "admin")
 	return l, err
 }
 
 func (l *listeners) close() {
-	for _, port := range []io.Closer{l.node, l.ingress, l.admin} {
+	for _, port := range []io.Closer{l.node, l.admin} {
 		if port != nil {
 			_ = port.Close() // its server has closed it already
 		}
+	}
+	if l.ingress != nil {
+		_ = l.ingress.Close()
 	}
 }
 

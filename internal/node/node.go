@@ -82,9 +82,9 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, levels *tele
 	if err := n.open(ctx); err != nil {
 		return err
 	}
-	started := n.startup.Serve(n.listeners.ingress, n.listeners.admin)
+	started := n.startup.Serve(n.listeners.ingress.open, n.listeners.admin)
+	defer started()
 	err = n.begin(ctx)
-	started()
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // stopped while it waited for other nodes
 	}
@@ -94,9 +94,11 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, levels *tele
 	defer func() { err = errors.Join(err, n.closeMetadata()) }()
 	n.connectPartitions()
 	defer func() { err = errors.Join(err, n.closePartitions()) }()
+	n.startup.Report("opening the replicas of its partitions")
 	if err := n.replicas.Open(ctx); err != nil {
 		return err
 	}
+	started()
 	return n.serve(ctx)
 }
 
@@ -128,6 +130,9 @@ func (n *Node) open(ctx context.Context) (err error) {
 	}
 	if n.files, err = openFiles(cfg, n.shortOfSpace, n.log); err != nil {
 		return err
+	}
+	if len(n.files.knownNodes()) > 1 { // the others serve its clients
+		n.listeners.ingress.suspend()
 	}
 	if n.access, err = openAccess(cfg, n.listeners, n.files.dir, n.log); err != nil {
 		return err
@@ -181,10 +186,14 @@ func (n *Node) serve(ctx context.Context) error {
 		return err
 	}
 	defer stopMetrics()
+	port, err := n.listeners.ingress.open(ctx)
+	if err != nil {
+		return err
+	}
 	ingress := n.ingressServer()
 	checkpoints := replicas.NewCheckpointer(n.router.Replicas, n.log)
 	for _, part := range []func(context.Context) error{
-		func(ctx context.Context) error { return ingress.Serve(ctx, n.listeners.ingress) },
+		func(ctx context.Context) error { return ingress.Serve(ctx, port) },
 		n.serveAdmin, n.serveNodeHTTP, n.serveCluster, n.serveCertificates,
 		n.access.checkProvider,
 		func(ctx context.Context) error { return n.access.uses.Run(ctx, n.metadata, n.log) },

@@ -106,8 +106,8 @@ func egressPolicy(cfg *config.Config, l listeners) *egress.Policy {
 	p := &egress.Policy{Functions: c.Functions, Roles: c.Roles}
 	p.Allow, _ = egress.ParseRules(c.Allow) // the configuration has been checked
 	p.Deny, _ = egress.ParseRules(c.Deny)
-	for _, port := range []net.Listener{l.node, l.ingress, l.admin} {
-		p.OwnPorts = append(p.OwnPorts, uint16(tcpPort(port.Addr())))
+	for _, port := range []net.Addr{l.node.Addr(), l.ingress.Addr(), l.admin.Addr()} {
+		p.OwnPorts = append(p.OwnPorts, uint16(tcpPort(port)))
 	}
 	return p
 }

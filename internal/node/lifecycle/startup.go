@@ -62,23 +62,28 @@ func (s *Startup) waitsFor() string {
 }
 
 // Serve responds on the ports of the ingress and the admin API that the node is starting, until the
-// returned function is called. The ports stay open after it.
-func (s *Startup) Serve(ingress, admin net.Listener) (ready func()) {
+// returned function is called. The ports stay open after it. openIngress returns the port of the
+// ingress, which may be closed until it is called.
+func (s *Startup) Serve(openIngress func(context.Context) (net.Listener, error), admin net.Listener) (ready func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	for _, ln := range []net.Listener{ingress, admin} {
+	afterQuiet := func(serve func()) {
 		wg.Go(func() {
 			select {
 			case <-time.After(quietPeriod):
-				secure := s.cfg.IngressTLS
-				if ln == admin {
-					secure = s.cfg.AdminTLS
-				}
-				serveBorrowed(ctx, ln, secure, s.handler(ln == admin), s.cfg.Log)
+				serve()
 			case <-ctx.Done():
 			}
 		})
 	}
+	afterQuiet(func() { serveBorrowed(ctx, admin, s.cfg.AdminTLS, s.handler(true), s.cfg.Log) })
+	afterQuiet(func() {
+		ingress, err := openIngress(ctx)
+		if err != nil {
+			return // the node reports it when it opens the port to serve
+		}
+		serveBorrowed(ctx, ingress, s.cfg.IngressTLS, s.handler(false), s.cfg.Log)
+	})
 	return func() {
 		cancel()
 		wg.Wait()

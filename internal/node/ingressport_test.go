@@ -1,0 +1,52 @@
+package node
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/telemetry"
+)
+
+// A connection to a node that starts would wait until it serves, although the other nodes can serve it.
+func TestANodeOfAClusterRefusesClientsUntilItServes(t *testing.T) {
+	for _, nodes := range []int{1, 2} {
+		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
+			c := newTestCluster(t, nodes)
+			c.healthy(nodes, 0)
+			for i := range nodes {
+				c.stop(i)
+			}
+			cfg, log := c.nodes[0].cfg, slog.New(slog.DiscardHandler)
+			n := newNode(cfg, log, new(telemetry.Levels), new(exports))
+			var err error
+			n.keys, err = openKeys(cfg, log)
+			require.NoError(t, err)
+			defer n.shutdown.Complete() // otherwise it ends the process
+			defer func() { require.NoError(t, n.close()) }()
+			require.NoError(t, n.open(t.Context()))
+			dial := func() error {
+				conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", cfg.Ingress.BindPort))
+				if err == nil {
+					err = conn.Close()
+				}
+				return err
+			}
+			if nodes == 1 {
+				require.NoError(t, dial(), "no other node can serve it")
+				return
+			}
+			require.ErrorIs(t, dial(), syscall.ECONNREFUSED)
+			port, err := n.listeners.ingress.open(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, dial())
+			again, err := n.listeners.ingress.open(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, port, again)
+		})
+	}
+}

@@ -148,3 +148,40 @@ func TestTheOnlyNodeContinuesWithDamagedEntries(t *testing.T) {
 	require.NoError(t, b.Nodes[0].Restart(ctx))
 	b.requireCounters(ctx, t, 0, counts)
 }
+
+// TestTwoReplicasWhoseLogsCannotBeOpenedAreRecovered damages the first entries in the logs of two of three nodes. A partition
+// then has no majority, until an operator follows the status. The remaining replica has everything, so that nothing is lost.
+func TestTwoReplicasWhoseLogsCannotBeOpenedAreRecovered(t *testing.T) {
+	b := newTestbed(t, testbedOptions{nodes: 3, env: map[string]string{"DEFAULT_NUM_PARTITIONS": "2"}})
+	ctx, counts := t.Context(), counterValues{}
+	b.addToCounters(ctx, t, 0, counts)
+	for _, i := range []int{1, 2} {
+		b.Nodes[i].Kill()
+		require.NoError(t, b.Nodes[i].Restart(ctx)) // writes the entries to a table
+		b.awaitVoters(ctx, t, 0, 3)
+	}
+	for _, i := range []int{1, 2} {
+		b.Nodes[i].Kill()
+		logstoretest.DamageTables(t, filepath.Join(b.dataDir(i), "log"))
+	}
+	for _, i := range []int{1, 2} {
+		require.NoError(t, b.Nodes[i].Launch())
+	}
+	require.Eventually(t, func() bool {
+		out, err := b.cli(t, 0, "cluster", "status")
+		return err != nil && strings.Contains(out, "1 partition has lost the majority") && strings.Contains(out, "`platform cluster partitions recover`") &&
+			strings.Contains(out, "try `--dry-run` first")
+	}, replicationTimeout, 500*time.Millisecond)
+	out, err := b.cli(t, 0, "cluster", "partitions", "recover", "--dry-run")
+	require.NoError(t, err, out)
+	require.Contains(t, out, "can be recovered")
+	out, err = b.cli(t, 0, "cluster", "partitions", "recover", "--yes")
+	require.NoError(t, err, out)
+	require.Contains(t, out, "`platform cluster status --wait 5m`")
+	out, err = b.cli(t, 0, "cluster", "status", "--wait", "5m")
+	require.NoError(t, err, out)
+	b.awaitVoters(ctx, t, 0, 3)
+	b.Nodes[0].Kill()
+	b.requireCounters(ctx, t, 1, counts)
+	b.addToCounters(ctx, t, 2, counts)
+}

@@ -17,11 +17,16 @@ type Printer struct {
 	colour  bool
 	borders bool
 	times   TimeFormat
+	columns int // of the terminal, 0 if it is none
 }
 
 // New returns a printer. Borders draws tables with borders.
 func New(out io.Writer, getenv func(string) string, borders bool, times TimeFormat) *Printer {
-	return &Printer{out: out, colour: wantsColour(out, getenv), borders: borders, times: times}
+	p := &Printer{out: out, colour: wantsColour(out, getenv), borders: borders, times: times}
+	if IsTerminal(out) {
+		_, p.columns, _ = Size(out)
+	}
+	return p
 }
 
 // To returns a printer with the same style that writes to another output.

@@ -120,6 +120,7 @@ func TestFailures(t *testing.T) {
 		{name: "not a version", method: "GET", path: "/v44/services", status: 404, message: "there is no route"},
 		{name: "wrong method", method: "PUT", path: "/deployments", status: 405, message: "the method PUT is not allowed for /deployments; use GET, HEAD, POST"},
 		{name: "wrong method below a prefix", method: "PATCH", path: "/v3/services", status: 405, message: "the method PATCH is not allowed"},
+		{name: "compressed", method: "POST", path: "/deployments", body: "\x1f\x8b", headers: []string{"Content-Encoding", "gzip"}, status: 415, message: "request bodies must not be compressed, but this one has the header 'content-encoding: gzip'"},
 		{name: "no content type", method: "POST", path: "/deployments", body: `{"uri":"http://a"}`, headers: []string{"Content-Type", ""}, status: 415, message: `expected the header 'content-type: application/json', got ""`},
 		{name: "content type", method: "POST", path: "/deployments", body: `{"uri":"http://a"}`, headers: []string{"Content-Type", "text/plain"}, status: 415, message: `got "text/plain"`},
 		{name: "body too large", method: "POST", path: "/deployments", body: `{"uri":"` + strings.Repeat("a", 100) + `"}`, status: 413, message: "larger than 100 bytes"},

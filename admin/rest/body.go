@@ -47,6 +47,12 @@ func (b BodyReader) ReadRawJSON(c echo.Context) ([]byte, error) {
 			Message: fmt.Sprintf("expected the header 'content-type: application/json', got %q", r.Header.Get("Content-Type")),
 		}
 	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return nil, &Error{
+			Status:  http.StatusUnsupportedMediaType,
+			Message: fmt.Sprintf("request bodies must not be compressed, but this one has the header 'content-encoding: %s'", coding),
+		}
+	}
 	body, release, err := b.ReadBytes(c)
 	if err == nil {
 		release()

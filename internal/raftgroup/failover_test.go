@@ -217,10 +217,30 @@ func TestASilentLeaderIsReplacedByAgreement(t *testing.T) {
 	c.leader()
 }
 
+// The leader and the only follower that is left lose contact for longer than the lease, as on a busy machine. Raft would
+// start an election after one to two minutes.
+func TestALeaderThatHadNoContactLeadsAgain(t *testing.T) {
+	c := newTestClusterWith(t, 1000, func(cfg *Config) {
+		patient(cfg)
+		cfg.Profile.LeaderLeaseTimeout = 2 * time.Second
+		cfg.Profile.SilenceMargin = 200 * time.Millisecond
+	})
+	c.groups[0].port.timeoutNow(time.Minute)
+	require.Zero(t, c.leader())
+	proposeMany(t, c.groups[0], 1, 1)
+	c.awaitSame()
+	c.stop(2)
+	c.gates[0].close(requests(c.voters[1]))
+	require.Eventually(t, func() bool { return !c.groups[0].IsLeader() }, 30*time.Second, time.Millisecond)
+	c.gates[0].open(requests(c.voters[1]))
+	require.Eventually(t, func() bool { return c.groups[0].IsLeader() }, 30*time.Second, time.Millisecond)
+	proposeMany(t, c.groups[0], 2, 2)
+}
+
 // A leader that one follower cannot reach continues while the others hear from it.
 func TestALeaderThatOneFollowerCannotReachContinues(t *testing.T) {
 	c := newTestClusterWith(t, 1000, func(cfg *Config) {
-		cfg.Profile.HeartbeatTimeout, cfg.Profile.ElectionTimeout = 2*time.Second, time.Minute
+		cfg.Profile.HeartbeatTimeout, cfg.Profile.LeaderLeaseTimeout, cfg.Profile.ElectionTimeout = 2*time.Second, 2*time.Second, time.Minute
 		cfg.Profile.SilenceMargin = 200 * time.Millisecond
 	})
 	c.groups[0].port.timeoutNow(time.Minute)

@@ -39,6 +39,8 @@ type silence struct {
 	acting  bool          // the silence is being handled
 	agreed  time.Time     // when this replica last agreed to another one's election
 	claimed time.Time     // when it last started one
+	led     uint64        // last term in which this replica led
+	former  time.Time     // when it last agreed to an election of the former leader
 }
 
 // heard is called when an append of the leader of term, the newest one, arrived.
@@ -51,6 +53,20 @@ func (s *silence) heard(term uint64) {
 		s.longest = max(s.quiet, s.longest-s.longest/128)
 	}
 	s.quiet, s.term = 0, term
+}
+
+// lead is called while this replica leads in term.
+func (s *silence) lead(term uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.quiet, s.led = 0, term
+}
+
+// ledIn reports whether this replica led in term.
+func (s *silence) ledIn(term uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.led == term && term != 0
 }
 
 func (s *silence) tick(step time.Duration) {
@@ -85,35 +101,43 @@ func (s *silence) inTouch(d time.Duration) bool {
 	return s.quiet <= d
 }
 
-// agree reports whether this replica agrees to another one's election: not if it has claimed its own within d.
-func (s *silence) agree(d time.Duration) bool {
+// agree reports whether this replica agrees to another one's election: not if it has claimed its own within d. former is
+// set if the other one is the former leader.
+func (s *silence) agree(former bool, d time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Since(s.claimed) < d {
 		return false
 	}
 	s.agreed = time.Now()
+	if former {
+		s.former = s.agreed
+	}
 	return true
 }
 
-// claim reports whether this replica may start an election: not if it has agreed to another one's within d, unless it is
-// the first in the order. Of two replicas that query each other at the same time only one may, since both would get their
-// own vote only.
+// claim reports whether this replica may start an election: not if it yields to another one. Of two replicas that query
+// each other at the same time only one may, since both would get their own vote only.
 func (s *silence) claim(first bool, d time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !first && time.Since(s.agreed) < d {
+	if s.yieldsLocked(first, d) {
 		return false
 	}
 	s.claimed = time.Now()
 	return true
 }
 
-// yields reports whether this replica agreed within d to another one's election.
-func (s *silence) yields(d time.Duration) bool {
+// yields reports whether this replica agreed within d to another one's election. The first one in the order yields only to
+// the former leader, so that two do not yield to each other.
+func (s *silence) yields(first bool, d time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Since(s.agreed) < d
+	return s.yieldsLocked(first, d)
+}
+
+func (s *silence) yieldsLocked(first bool, d time.Duration) bool {
+	return time.Since(s.former) < d || !first && time.Since(s.agreed) < d
 }
 
 func (s *silence) done() {
@@ -176,25 +200,67 @@ func (r *running) steadily(now time.Time) bool {
 }
 
 // countSilence adds time to a replica's silence, and starts to replace its leader if that
-// has been silent for too long.
+// has been silent for too long, or if this replica has stepped down.
 func (p *port) countSilence(step time.Duration) {
 	r := p.outgoing.Load().raft.Load()
 	if r == nil {
 		return
 	}
+	term := r.CurrentTerm() // before the state: a later term would not be the one in which it leads
+	if r.State() == raft.Leader {
+		p.silence.lead(term)
+		return
+	}
 	p.silence.tick(step)
-	if r.State() != raft.Follower || !p.silence.lasts(&p.group.cfg.Profile) {
+	if r.State() != raft.Follower {
 		return
 	}
 	addr, id := r.LeaderWithID()
-	if id == "" || id == p.group.cfg.LocalID || !p.silence.act() {
+	var replace func()
+	switch {
+	case id == "" && p.group.steppedDown(r, term):
+		replace = func() { p.group.leadAgain(r, term) }
+	case id == "" || id == p.group.cfg.LocalID || !p.silence.lasts(&p.group.cfg.Profile):
 		return
+	default:
+		replace = func() { p.group.replaceSilent(r, Leader{ID: id, Address: addr}, term) }
 	}
-	leader, term := Leader{ID: id, Address: addr}, r.CurrentTerm()
-	p.t.wg.Go(func() {
-		defer p.silence.done()
-		p.group.replaceSilent(r, leader, term)
-	})
+	if p.silence.act() {
+		p.t.wg.Go(func() {
+			defer p.silence.done()
+			replace()
+		})
+	}
+}
+
+// steppedDown reports whether this replica has led in term, lost that without a successor, and may lead again.
+func (g *Group) steppedDown(r *raft.Raft, term uint64) bool {
+	if g.cfg.Profile.SilenceMargin == 0 || !g.port.silence.ledIn(term) || g.ending() || g.storage.probe.Hangs() {
+		return false
+	}
+	_, known := r.LeaderWithID()
+	if known != "" || r.CurrentTerm() != term || r.State() != raft.Follower {
+		return false
+	}
+	s, found := findServer(g.Servers(), g.cfg.LocalID)
+	return found && s.Suffrage == raft.Voter
+}
+
+// leadAgain starts an election after this replica has lost its leadership because it had no contact to a majority, once it
+// has. Its log has all entries of its term, so another replica would often not be elected, and would notice the silence
+// only after the timeout.
+func (g *Group) leadAgain(r *raft.Raft, term uint64) {
+	ctx, cancel := context.WithTimeout(g.port.ctx, 2*g.cfg.Profile.ElectionTimeout)
+	defer cancel()
+	self := Leader{ID: g.cfg.LocalID}
+	for ctx.Err() == nil && g.steppedDown(r, term) {
+		if g.votersConfirmSilence(ctx, self, term) && g.steppedDown(r, term) && g.port.silence.claim(true, g.cfg.Profile.FailoverStep) {
+			g.log.Warn("leadership was lost without a successor, starting an election", "raft_term", term)
+			g.stand(r)
+			return
+		}
+		g.port.pause(silenceRetry)
+	}
 }
 
 // replaceSilent starts an election in place of a silent leader, once a majority of the
@@ -214,8 +280,7 @@ func (g *Group) replaceSilent(r *raft.Raft, leader Leader, term uint64) {
 		return
 	}
 	for ctx.Err() == nil && g.isSilent(r, leader.ID, term) {
-		// The first one yields to none, so that two do not yield to each other.
-		if (rank == 0 || !g.port.silence.yields(step)) && g.votersConfirmSilence(ctx, leader, term) &&
+		if !g.port.silence.yields(rank == 0, step) && g.votersConfirmSilence(ctx, leader, term) &&
 			g.isSilent(r, leader.ID, term) && g.port.silence.claim(rank == 0, step) {
 			g.log.Warn("leader is silent, starting an election", "leader", string(leader.ID), "raft_term", term)
 			g.stand(r)
@@ -228,12 +293,17 @@ func (g *Group) replaceSilent(r *raft.Raft, leader Leader, term uint64) {
 // isSilent reports whether this replica follows leader, or none, in term and has not heard
 // from it for too long.
 func (g *Group) isSilent(r *raft.Raft, leader raft.ServerID, term uint64) bool {
-	_, known := r.LeaderWithID()
-	return r.CurrentTerm() == term && r.State() != raft.Leader && (known == leader || known == "") &&
-		g.port.silence.lasts(&g.cfg.Profile)
+	return follows(r, leader, term) && g.port.silence.lasts(&g.cfg.Profile)
 }
 
-// votersConfirmSilence queries the other voters whether the leader is silent for them as well.
+// follows reports whether a replica follows leader, or none, in term.
+func follows(r *raft.Raft, leader raft.ServerID, term uint64) bool {
+	_, known := r.LeaderWithID()
+	return r.CurrentTerm() == term && r.State() != raft.Leader && (known == leader || known == "")
+}
+
+// votersConfirmSilence queries the other voters whether the leader is silent for them as well, or if this replica is the
+// leader and has stepped down, whether they know no other one.
 func (g *Group) votersConfirmSilence(ctx context.Context, leader Leader, term uint64) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -275,7 +345,7 @@ func (p *port) querySilence(ctx context.Context, s raft.Server, leader Leader, t
 	}
 	f, err := peer.Call(ctx, peers.Control, silenceTimeout, &node.RaftFrame{
 		GroupId: p.id, Target: string(to.id), TimeoutMs: uint32(silenceTimeout.Milliseconds()),
-		SilenceRequest: &node.SilenceRequest{Term: term, Leader: string(leader.ID)},
+		SilenceRequest: &node.SilenceRequest{Term: term, Leader: string(leader.ID), SteppedDown: leader.ID == p.group.cfg.LocalID},
 	})
 	return err == nil && f.SilenceResponse.GetSilent()
 }
@@ -287,7 +357,8 @@ func (p *port) serveSilence(f *node.RaftFrame) *node.SilenceResponse {
 		return &node.SilenceResponse{}
 	}
 	req := f.SilenceRequest
-	silent := p.group.isSilent(r, raft.ServerID(req.Leader), req.Term) && p.silence.agree(p.group.cfg.Profile.FailoverStep)
+	silent := req.SteppedDown && follows(r, raft.ServerID(req.Leader), req.Term) || p.group.isSilent(r, raft.ServerID(req.Leader), req.Term)
+	silent = silent && p.silence.agree(req.SteppedDown, p.group.cfg.Profile.FailoverStep)
 	return &node.SilenceResponse{Term: r.CurrentTerm(), Silent: silent}
 }
 

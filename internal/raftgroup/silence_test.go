@@ -15,8 +15,8 @@ func TestOneOfTwoSurvivorsStartsAnElection(t *testing.T) {
 		const step = 100 * time.Millisecond
 		time.Sleep(time.Hour) // the zero time is long ago
 		var first, second silence
-		require.True(t, first.agree(step))
-		require.True(t, second.agree(step))
+		require.True(t, first.agree(false, step))
+		require.True(t, second.agree(false, step))
 		require.False(t, second.claim(false, step))
 		require.True(t, first.claim(true, step))
 		time.Sleep(step)
@@ -31,8 +31,22 @@ func TestASurvivorThatStandsForElectionAgreesToNoOther(t *testing.T) {
 		time.Sleep(time.Hour) // the zero time is long ago
 		var second silence
 		require.True(t, second.claim(false, step))
-		require.False(t, second.agree(step))
+		require.False(t, second.agree(false, step))
 		time.Sleep(step)
-		require.True(t, second.agree(step))
+		require.True(t, second.agree(false, step))
+	})
+}
+
+// The former leader has the best log: also the first one in the order leaves the election to it.
+func TestSurvivorsYieldToTheFormerLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const step = 100 * time.Millisecond
+		time.Sleep(time.Hour) // the zero time is long ago
+		var first silence
+		require.True(t, first.agree(true, step))
+		require.False(t, first.claim(true, step))
+		time.Sleep(step)
+		require.True(t, first.claim(true, step), "the former leader has failed")
+		require.False(t, first.agree(true, step), "it has started an election")
 	})
 }

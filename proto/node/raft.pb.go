@@ -825,9 +825,12 @@ func (x *TimeoutNowResponse) GetHeader() *Header {
 // SilenceRequest asks whether the receiver has not heard from the leader of a term either,
 // for as long as its failure detector tolerates.
 type SilenceRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Term          uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
-	Leader        string                 `protobuf:"bytes,2,opt,name=leader,proto3" json:"leader,omitempty"` // Raft server id
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Term   uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
+	Leader string                 `protobuf:"bytes,2,opt,name=leader,proto3" json:"leader,omitempty"` // Raft server id
+	// Stepped down means that the sender is that leader, and has lost its leadership because it had no
+	// contact to a majority. Versions that do not know the field respond as for any other sender.
+	SteppedDown   bool `protobuf:"varint,3,opt,name=stepped_down,json=steppedDown,proto3" json:"stepped_down,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -876,11 +879,18 @@ func (x *SilenceRequest) GetLeader() string {
 	return ""
 }
 
+func (x *SilenceRequest) GetSteppedDown() bool {
+	if x != nil {
+		return x.SteppedDown
+	}
+	return false
+}
+
 type SilenceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Term  uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
 	// Silent means that the receiver is in that term, follows that leader or none, and has
-	// not heard from it either.
+	// not heard from it either, unless that leader has stepped down.
 	Silent        bool `protobuf:"varint,2,opt,name=silent,proto3" json:"silent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1233,10 +1243,11 @@ const file_proto_node_raft_proto_rawDesc = "" +
 	"\x11TimeoutNowRequest\x12'\n" +
 	"\x06header\x18\x01 \x01(\v2\x0f.node.v1.HeaderR\x06header\"=\n" +
 	"\x12TimeoutNowResponse\x12'\n" +
-	"\x06header\x18\x01 \x01(\v2\x0f.node.v1.HeaderR\x06header\"<\n" +
+	"\x06header\x18\x01 \x01(\v2\x0f.node.v1.HeaderR\x06header\"_\n" +
 	"\x0eSilenceRequest\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x16\n" +
-	"\x06leader\x18\x02 \x01(\tR\x06leader\"=\n" +
+	"\x06leader\x18\x02 \x01(\tR\x06leader\x12!\n" +
+	"\fstepped_down\x18\x03 \x01(\bR\vsteppedDown\"=\n" +
 	"\x0fSilenceResponse\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x16\n" +
 	"\x06silent\x18\x02 \x01(\bR\x06silent\"\x84\x01\n" +

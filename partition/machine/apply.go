@@ -31,6 +31,7 @@ type Machine struct {
 	kills, journalReads, updateBytes int
 	purgedBytes                      int // of promises read by purges in the log entry
 	lookups                          int // of notifications, to evaluate awaits, in the log entry; see leavesPerLookup
+	admitted                         int // waiting invocations, in the log entry
 	queuedUpdates                    int // in local
 
 	// level is the feature level: only what it includes may be written to the tables, sent
@@ -50,7 +51,7 @@ type Machine struct {
 
 // bounds are what one log entry does at most, and how many waiters a result has: the constants, except in tests.
 type bounds struct {
-	admitted, admittedByTimer                                              int
+	admitted, admittedByTimer, admittedByEntry                             int
 	reevaluated, ringLeaves                                                int
 	kills, journalReads, updateBytes, answerBytes, purgedPromises, lookups int
 	sinks                                                                  int
@@ -61,7 +62,7 @@ func New(shards Shards) *Machine {
 	m := &Machine{
 		shards: shards,
 		bounds: bounds{
-			admitted: maxAdmitted, admittedByTimer: maxAdmittedByTimer,
+			admitted: maxAdmitted, admittedByTimer: maxAdmittedByTimer, admittedByEntry: maxAdmittedByEntry,
 			reevaluated: failpoint.Or(failpoint.ReevaluatedCounters, maxReevaluated), ringLeaves: failpoint.Or(failpoint.RingLeaves, maxRingLeaves),
 			kills: maxKills, journalReads: maxJournalReads, updateBytes: maxUpdateBytes, answerBytes: answerBytes,
 			purgedPromises: maxPurgedPromises, lookups: maxLookups, sinks: maxSinks,
@@ -96,7 +97,7 @@ func (m *Machine) apply(h Header, c Command) (Outcome, error) {
 	if h.Command == 0 {
 		m.answers, m.timerAnswers, m.inputBytes = byteBudget{}, byteBudget{}, 0
 		m.kills, m.journalReads, m.updateBytes, m.purgedBytes, m.lookups = 0, 0, 0, 0, 0
-		m.flow.Leaves = m.bounds.ringLeaves
+		m.admitted, m.flow.Leaves = 0, m.bounds.ringLeaves
 	}
 	if lead, ok := c.(*Lead); ok {
 		if lead.Epoch <= m.meta.Epoch {

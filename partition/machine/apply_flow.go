@@ -10,13 +10,15 @@ import (
 	"platform/internal/target"
 )
 
-// Bounds on the admissions of one command. Deleting a rule that a million invocations wait
-// for must not block the partition: the rest is admitted by a timer, whose command admits
-// more. The bound of other commands is lower because a log entry holds many of them, and
-// with a backlog each would admit as many as it may.
+// Bounds on the admissions of one command and, from feature level 4 on, of one log entry. Deleting
+// a rule that a million invocations wait for must not block the partition: the rest is admitted by
+// a timer, whose command admits more. The bound of other commands is lower because with a backlog
+// each command of an entry would admit as many as it may. All commands of an entry may admit one
+// invocation each, since each may free a slot.
 const (
 	maxAdmitted        = 16
 	maxAdmittedByTimer = 256
+	maxAdmittedByEntry = 512
 )
 
 // Bounds on what a log entry does in the tables of flow control: counters that a timer
@@ -31,7 +33,11 @@ func (m *Machine) admitWaiting(most int) error {
 	if err := m.scheduler(); err != nil {
 		return err
 	}
+	if m.level >= feature.Level4 {
+		most = min(most, m.bounds.admittedByEntry-m.admitted)
+	}
 	admitted := 0
+	defer func() { m.admitted += admitted }()
 	for _, scope := range m.freedScopes {
 		for {
 			if admitted == most {

@@ -83,6 +83,22 @@ func (b *flowBounded) apply(c machine.Command) {
 	b.most.left = max(b.most.left, b.st.left)
 }
 
+// entry applies the commands of one log entry, and returns how many invocations it started.
+func (b *flowBounded) entry(commands []machine.Command) (started int) {
+	b.t.Helper()
+	for i, c := range commands {
+		_, effects, err := b.m.Apply(b.st, machine.Header{Epoch: 1, Time: b.now, Level: b.level, Command: i}, c, nil)
+		require.NoError(b.t, err)
+		for _, e := range effects {
+			if _, ok := e.(*machine.Run); ok {
+				started++
+			}
+		}
+	}
+	b.runs += started
+	return started
+}
+
 // settle fires the due timers until there are none.
 func (b *flowBounded) settle() (entries int) {
 	for {
@@ -164,6 +180,36 @@ func TestOneEntryReevaluatesABoundedNumberOfCounters(t *testing.T) {
 			require.Equal(t, 3*keys, b.runs, "the second change reaches all counters too")
 			require.LessOrEqual(t, b.most.counters, most)
 			require.Equal(t, machine.NotReevaluating, b.st.Meta().Reevaluation)
+		})
+	}
+}
+
+// TestOneEntryAdmitsABoundedNumberOfInvocations deletes the rule that thousands of invocations wait
+// for, and ends running ones with one entry.
+func TestOneEntryAdmitsABoundedNumberOfInvocations(t *testing.T) {
+	const running, waiting = 250, 5000
+	for level, most := range map[feature.Level]int{feature.Level3: running * 16, feature.Level4: 512} {
+		t.Run(fmt.Sprint(level), func(t *testing.T) {
+			b := newFlowBounded(t, level)
+			to := machine.Target{Scope: "s", Service: "Greeter", Handler: "greet"}
+			b.rules(1, concurrency(running, "s", ""))
+			var ends []machine.Command
+			for n := range running + waiting {
+				if id := b.invoke(n, to, ""); n < running {
+					ends = append(ends, &machine.Kill{Target: id})
+				}
+			}
+			require.Equal(t, running, b.runs)
+			require.Equal(t, running, b.entry(ends), "each frees a slot")
+			for i := range ends {
+				ends[i] = &machine.Kill{Target: ids.NewInvocation(0, [16]byte{1, byte(running + i), byte((running + i) >> 8)})}
+			}
+			b.rules(2)
+			before := b.runs
+			require.Equal(t, most, b.entry(ends))
+			require.Equal(t, before+most, b.runs)
+			b.settle()
+			require.Equal(t, running+waiting, b.runs)
 		})
 	}
 }

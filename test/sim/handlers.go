@@ -58,6 +58,10 @@ func (s *Sim) relayRun(c *call) ([]byte, error) {
 		return nil, errors.New("fails at first")
 	}
 	token := c.run(func() []byte { return s.history.execute(name) })
+	for _, part := range parcels(s.seed, name) { // no other command waits for these
+		c.send("Ledger", ledgerKey(rng.IntN(ledgers)), "stamp", []byte(part))
+		time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Millisecond))))
+	}
 	nap := time.Duration(rng.Int64N(int64(3 * time.Second)))
 	at := number(c.run(func() []byte { return digits(s.now().Add(nap).UnixMilli()) }))
 	c.send("Ledger", ledgerKey(rng.IntN(ledgers)), "stamp", []byte(name+"/sent"))
@@ -68,6 +72,14 @@ func (s *Sim) relayRun(c *call) ([]byte, error) {
 	}
 	c.request("Ledger", ledgerKey(rng.IntN(ledgers)), "stamp", []byte(name+"/called"))
 	return append([]byte(nil), token...), nil
+}
+
+// parcels are entries of the ledgers that a relay writes one after the other.
+func parcels(seed uint64, relay string) (names []string) {
+	for i := range newRand(seed, "parcels "+relay).IntN(12) {
+		names = append(names, relay+"/parcel"+string(digits(int64(i))))
+	}
+	return names
 }
 
 // sleeperSleep sleeps for up to an hour.

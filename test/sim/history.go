@@ -227,9 +227,9 @@ func (h *history) checkLedgers(entries []string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.relays)) {
 		r := h.relays[name]
-		for _, leg := range []string{"/sent", "/called"} {
-			if r.acked && count[name+leg] == 0 {
-				h.sim.violate("lost: %s was acknowledged, %s is in no ledger", name, name+leg)
+		for _, leg := range append(parcels(h.sim.seed, name), name+"/sent", name+"/called") {
+			if r.acked && count[leg] == 0 {
+				h.sim.violate("lost: %s was acknowledged, %s is in no ledger", name, leg)
 			}
 		}
 		if len(slices.Compact(slices.Clone(r.results))) > 1 {

@@ -25,12 +25,14 @@ var undone = &terminal{409, "undone"}
 // sagaRun writes to ledgers and sleeps, and notes in a ledger if it is cancelled meanwhile.
 func (s *Sim) sagaRun(c *call) ([]byte, error) {
 	name, id := string(c.input), c.id.String()
+	known, _ := s.history.sagaOf(c.id)
+	c.copied = known.partial
 	rng := newRand(s.seed, "saga "+name)
 	nap := untilCancelled
 	if rng.IntN(4) == 0 {
 		nap = time.Duration(rng.Int64N(int64(2 * time.Second)))
 	}
-	if s.history.attempt(id) == 1 && rng.IntN(4) == 0 {
+	if rng.IntN(4) == 0 && s.history.attempt(id) == 1 {
 		return nil, errors.New("fails at first")
 	}
 	c.send("Ledger", ledgerKey(rng.IntN(ledgers)), "stamp", []byte(id+"/begun"))
@@ -67,10 +69,9 @@ type saga struct {
 	partial bool
 }
 
-func (h *history) addSaga(id ids.Invocation, cancels int) *saga {
+func (h *history) addSaga(g *saga) *saga {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	g := &saga{id: id, cancels: cancels}
 	h.sagas = append(h.sagas, g)
 	return g
 }
@@ -104,7 +105,7 @@ func (c *client) startSaga(ctx context.Context) {
 		inv.Delay = c.rng.Int64N(2000)
 	}
 	c.background(func(own *client) {
-		g := c.sim.history.addSaga(inv.ID, 0)
+		g := c.sim.history.addSaga(&saga{id: inv.ID})
 		submitted := own.submit(ctx, inv)
 		c.sim.history.updateSaga(func() { g.submitted = submitted })
 		if waiting := own.split(); submitted == done && own.rng.IntN(2) == 0 {
@@ -210,14 +211,13 @@ func (c *client) find(ctx context.Context, id ids.Invocation) *machine.Invocatio
 func (c *client) restart(ctx context.Context, g *saga) {
 	id := c.unique(g.id.PartitionKey())
 	known, _ := c.sim.history.sagaOf(g.id)
-	next := c.sim.history.addSaga(id, known.cancels)
 	from := uint32(0)
 	if c.rng.IntN(2) == 0 {
 		from = c.rng.Uint32N(8)
 	}
+	next := c.sim.history.addSaga(&saga{id: id, cancels: known.cancels, partial: from > 0})
 	o, e := c.operate(ctx, g, &machine.Restart{Target: g.id, New: id, From: from})
 	c.sim.history.updateSaga(func() {
-		next.partial = from > 0
 		if next.submitted = e; e == done && o.Code != machine.OK {
 			next.submitted = failed
 		}

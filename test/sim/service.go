@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -52,6 +53,7 @@ type call struct {
 	state     map[string][]byte
 	replayed  []entry // commands of the journal, the input left out
 	next      int     // of them
+	copied    bool    // some of them are those of another invocation
 	replaying bool    // the journal is being read
 	ended     bool    // the server sends nothing more
 	last      uint32
@@ -162,19 +164,25 @@ func (c *call) process() {
 	}
 }
 
+// fixedPayload has the commands whose payload is the same in each attempt.
+var fixedPayload = map[journal.Type]bool{journal.Call: true, journal.OneWayCall: true, journal.SetState: true}
+
 // command sends a command to the server, unless an earlier attempt has done so.
 func (c *call) command(kind journal.Type, m message) []byte {
+	payload, err := encode(m)
+	if err != nil {
+		panic(err)
+	}
 	if c.next < len(c.replayed) {
 		known := c.replayed[c.next]
 		c.next++
 		if known.kind != kind {
 			panic(replayMismatch{fmt.Sprintf("command %d is %s in the journal, the handler wants %s", c.next, known.kind, kind)})
 		}
+		if fixedPayload[kind] && !c.copied && !bytes.Equal(known.payload, payload) {
+			panic(replayMismatch{fmt.Sprintf("command %d, %s, is %q in the journal, the handler wants %q", c.next, kind, known.payload, payload)})
+		}
 		return known.payload
-	}
-	payload, err := encode(m)
-	if err != nil {
-		panic(err)
 	}
 	c.write(kind, payload)
 	return payload

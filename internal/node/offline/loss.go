@@ -42,20 +42,22 @@ func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 	if d.hard.Incarnation != identity.Incarnation {
 		return nil, fmt.Errorf("IDENTITY and %s do not belong together", datadir.HardStateFile)
 	}
-	s, err := d.storage(group)
-	if rec, recorded := d.hard.Groups[group]; recorded && errors.Is(err, logstore.ErrCorrupt) {
-		s, err = d.logs.Damaged(group, 1, rec.Last.Index), nil // what can be read is found entry by entry
-	}
-	if err != nil {
-		return nil, err
-	}
 	tables, err := d.tables.Partition(id)
 	if err != nil {
 		return nil, err
 	}
 	var at logstore.Position
 	at.Index, at.Term = tables.Applied()
-	rec := d.record(group, s, at, raft.ServerID(identity.ReplicaID()))
+	s, err := d.storage(group)
+	_, recorded := d.hard.Groups[group]
+	damaged := recorded && errors.Is(err, logstore.ErrCorrupt)
+	if err != nil && !damaged {
+		return nil, err
+	}
+	rec := d.hard.Groups[group]
+	if !damaged {
+		rec = d.record(group, s, at, raft.ServerID(identity.ReplicaID()))
+	}
 	members, err := metadata.CountMembers(d.in("metadata"))
 	if err != nil {
 		return nil, fmt.Errorf("read the members of the cluster: %w", err)
@@ -69,7 +71,11 @@ func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 		fallback = only
 	}
 	l := &Loss{Group: group, Partition: id, Reason: d.group(group).Quarantine}
-	l.Loss, err = hardstate.AssessLoss(s, rec, at, fallback)
+	if damaged {
+		l.Loss, err = hardstate.AssessDamage(d.logs, group, rec, at, fallback)
+	} else {
+		l.Loss, err = hardstate.AssessLoss(s, rec, at, fallback)
+	}
 	// A recovery has made this node the only one, under a new ID, but could not write that
 	// to a quarantined group.
 	if alone && (err == nil || errors.Is(err, hardstate.ErrNoLoss)) && !l.Has(self) {

@@ -3,6 +3,7 @@ package hardstate
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -259,16 +260,30 @@ func Read(path string) (*Content, error) {
 	if pairs < head.pairs {
 		return nil, fmt.Errorf("read hard-state file %s: %w", path, errTruncated)
 	}
+	all.read(file, pairs, head.marked)
+	return all, nil
+}
+
+// read adds the records in pairs of pages, of which marked have checksums also in slots that were never used.
+func (c *Content) read(file io.ReaderAt, pairs, marked int64) {
 	for group := range uint32(min(pairs*recordsPerPage, maxGroup+1)) {
-		rec, err := readStored(file, group, int64(group)/recordsPerPage < head.marked)
+		rec, err := readStored(file, group, int64(group)/recordsPerPage < marked)
 		switch {
 		case err != nil:
-			all.Damaged[group] = err
+			c.Damaged[group] = err
 		case rec.seq > 0:
-			all.Groups[group] = rec.export()
+			c.Groups[group] = rec.export()
 		}
 	}
-	return all, nil
+}
+
+// content returns what is in the file now.
+func (h *File) content() *Content {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := &Content{Incarnation: h.head.incarnation, Groups: map[uint32]Record{}, Damaged: map[uint32]error{}}
+	c.read(h.file, h.pages, h.head.marked)
+	return c
 }
 
 // Retire durably assigns the group the next replica number and deletes the record of the

@@ -1,6 +1,7 @@
 package hardstate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -89,6 +90,15 @@ func AssessLoss(s logstore.Storage, rec Record, tables logstore.Position, fallba
 		return l, ErrNoLoss
 	}
 	return l, nil // something that the next start would reject
+}
+
+// AssessDamage is AssessLoss for a replica with a record, the ends of whose log cannot be read. What can be is found entry by entry.
+func AssessDamage(logs *logstore.DB, group uint32, rec Record, tables logstore.Position, fallback []raft.Server) (Loss, error) {
+	l, err := AssessLoss(logs.Damaged(group, 1, max(rec.Last.Index, tables.Index)), rec, tables, fallback)
+	if errors.Is(err, ErrNoLoss) { // what cannot be read is not on record
+		err = nil
+	}
+	return l, err
 }
 
 // findMembers determines the members of the group: from the log, its snapshot (nil: none), or else the
@@ -186,12 +196,11 @@ func (l *Loss) Force(servers []raft.Server) {
 // here. It can be repeated after a crash.
 func (l *Loss) Accept(logs *logstore.DB, group uint32, hard *File) error {
 	s, err := logs.Storage(group)
-	if errors.Is(err, logstore.ErrCorrupt) { // a range tombstone does not keep the ends from being read
-		last := l.base.Index
-		if l.Kept <= last {
-			last = l.logLast + unrecorded
+	if errors.Is(err, logstore.ErrCorrupt) {
+		l.cutFrom = l.Kept + 1 // also what was not found entry by entry
+		if err = hard.dropDamaged(logs); err == nil {
+			s, err = logs.Storage(group)
 		}
-		s, err = logs.Damaged(group, l.logFirst, l.logLast), logs.RemoveDamaged(group, last)
 	}
 	if err != nil {
 		return err
@@ -213,6 +222,16 @@ func (l *Loss) Accept(logs *logstore.DB, group uint32, hard *File) error {
 	return record.Accept()
 }
 
+// dropDamaged removes what cannot be read from the log database, whose groups keep the rest. A range tombstone would not
+// keep the next start from reading it.
+func (h *File) dropDamaged(logs *logstore.DB) error {
+	extents := map[uint32]logstore.Extent{}
+	for group, rec := range h.content().Groups {
+		extents[group] = logstore.Extent{First: rec.Snapshot + 1, Last: rec.Last.Index}
+	}
+	return logs.DropDamaged(context.Background(), extents)
+}
+
 func (l *Loss) apply(s *logstore.PebbleStorage) error {
 	if err := s.Set(keyRecovered, []byte{1}); err != nil {
 		return err
@@ -231,7 +250,7 @@ func (l *Loss) apply(s *logstore.PebbleStorage) error {
 		}
 	}
 	if l.cutFrom > 0 {
-		if err := s.DeleteRange(l.cutFrom, l.logLast+unrecorded); err != nil {
+		if err := s.DeleteRange(l.cutFrom, max(l.cutFrom, l.logLast)+unrecorded); err != nil {
 			return err
 		}
 	}

@@ -46,13 +46,3 @@ func (l *DB) Destroy(group uint32) error {
 	}
 	return nil
 }
-
-// RemoveDamaged removes the entries of a group up to last without reading them, if damage was found in the database. The
-// group must be closed.
-func (l *DB) RemoveDamaged(group uint32, last uint64) error {
-	span := pebble.KeyRange{Start: logKey(group, 0), End: logKey(group, last+1)}
-	if err := l.remover.Remove(context.Background(), span); err != nil {
-		return fmt.Errorf("remove the log of group %d up to entry %d: %w", group, last, err)
-	}
-	return nil
-}

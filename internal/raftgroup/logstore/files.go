@@ -57,8 +57,7 @@ func (s *PebbleStorage) storeFiles(logs []*raft.Log) error {
 		if size < fileEntry {
 			continue
 		}
-		// Pebble deletes files with such names when it opens a database.
-		path := s.files.fs.PathJoin(s.files.dir, fmt.Sprintf("temporary.%06d.dbtmp", s.files.number.Add(1)))
+		path := s.files.temporary()
 		paths = append(paths, path)
 		key := logKey(s.group, log.Index)
 		if err := s.files.create(path, key, storedParts(key, log), size); err != nil {
@@ -72,6 +71,11 @@ func (s *PebbleStorage) storeFiles(logs []*raft.Log) error {
 		return errors.Join(err, s.files.remove(paths))
 	}
 	return nil // Ingest has removed the names
+}
+
+// temporary returns the path of a new file. Pebble deletes files with such names when it opens a database.
+func (f *entryFiles) temporary() string {
+	return f.fs.PathJoin(f.dir, fmt.Sprintf("temporary.%06d.dbtmp", f.number.Add(1)))
 }
 
 func (f *entryFiles) remove(paths []string) error {

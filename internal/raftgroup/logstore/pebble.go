@@ -42,10 +42,14 @@ func (l *DB) Storage(group uint32) (*PebbleStorage, error) {
 	return s, nil
 }
 
-// Damaged returns the storage of a group whose ends cannot be read: it assumes that the log has the entries from first to
-// last. Entries are to be removed until Storage succeeds.
+// Damaged returns the storage of a group whose ends cannot be read, to find out which entries can be: it assumes that the log
+// has the entries from first to last, and those that follow and can be read.
 func (l *DB) Damaged(group uint32, first, last uint64) *PebbleStorage {
 	s := l.values(group)
+	var log raft.Log
+	for s.GetLog(last+1, &log) == nil {
+		last++
+	}
 	s.first, s.last = first, last
 	return s
 }

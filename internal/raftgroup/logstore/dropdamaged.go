@@ -1,0 +1,207 @@
+package logstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// copiedTable is the size from which copied rows continue in another table file.
+const copiedTable = 64 << 20
+
+// Extent is the range of entries that the log of a group must have. It is empty if First is greater than Last.
+type Extent struct{ First, Last uint64 }
+
+// DropDamaged replaces all tables of the database, in one step, by tables with the rows that can be read. A damaged block may
+// have rows of several groups, and the rows around it cannot be removed without reading it. The first and
+// the last of adjacent entries that cannot be read, and that are in the extent of their group, are replaced by damaged rows, so that
+// their loss is not overlooked. No group may be open.
+func (l *DB) DropDamaged(ctx context.Context, extents map[uint32]Extent) error {
+	found, err := l.Groups()
+	if err != nil && !errors.Is(err, ErrCorrupt) {
+		return err
+	}
+	groups := slices.AppendSeq(found, maps.Keys(extents))
+	slices.Sort(groups)
+	w := &tableWriter{files: l.files}
+	for _, group := range slices.Compact(groups) {
+		if err := l.copyLog(w, group, extents[group]); err != nil {
+			return errors.Join(fmt.Errorf("copy the log of group %d: %w", group, err), w.discard())
+		}
+	}
+	// Open has read the rest.
+	if err := l.copyRows(w, []byte{keyKindStable}, []byte{keyKindStable + 1}, func([]byte) error { return nil }); err != nil {
+		return errors.Join(fmt.Errorf("copy the log database: %w", err), w.discard())
+	}
+	if err := w.finish(); err != nil {
+		return errors.Join(fmt.Errorf("copy the log database: %w", err), w.discard())
+	}
+	span := pebble.KeyRange{Start: []byte{keyKindLog}, End: []byte{keyKindStable + 1}}
+	if len(w.paths) == 0 {
+		return l.db.Excise(ctx, span)
+	}
+	if _, err := l.db.IngestAndExcise(ctx, w.paths, nil, nil, span); err != nil {
+		return errors.Join(fmt.Errorf("replace the tables of the log database: %w", err), w.discard())
+	}
+	return nil
+}
+
+// copyLog copies the rows of the log of a group that can be read. After damage it continues with the next entry that can be.
+func (l *DB) copyLog(w *tableWriter, group uint32, extent Extent) error {
+	_, end := groupBounds(keyKindLog, group)
+	var last, lost uint64 // last copied entry; first one before the next one that cannot be read
+	for next := uint64(0); ; {
+		err := l.copyRows(w, logKey(group, next), end, func(key []byte) error {
+			index := indexOf(key)
+			before := index - 1
+			if len(key) > logKeyLen && index > last {
+				before = index // its row is missing
+			}
+			err := w.markDamaged(group, lost, before)
+			last, lost = index, 0
+			return err
+		})
+		if err == nil {
+			return w.markDamaged(group, lost, extent.Last)
+		}
+		if !pebble.IsCorruptionError(err) || extent.First > extent.Last {
+			return err
+		}
+		if lost == 0 {
+			lost = max(last+1, extent.First)
+		}
+		if next, err = l.afterDamage(group, max(last+1, next, extent.First), extent.Last+1); err != nil {
+			return err
+		}
+		if next == 0 {
+			return w.markDamaged(group, lost, extent.Last)
+		}
+	}
+}
+
+// afterDamage returns the first entry after bad, at most limit, from which on rows can be read; 0 if there is none.
+func (l *DB) afterDamage(group uint32, bad, limit uint64) (uint64, error) {
+	good := bad
+	for step := uint64(1); good == bad; step *= 2 {
+		if bad >= limit {
+			return 0, nil
+		}
+		at := min(bad+step, limit)
+		damaged, err := l.damagedAt(group, at)
+		if err != nil {
+			return 0, err
+		}
+		if good = at; damaged {
+			bad = at
+		}
+	}
+	for good-bad > 1 {
+		at := bad + (good-bad)/2
+		damaged, err := l.damagedAt(group, at)
+		if err != nil {
+			return 0, err
+		}
+		if damaged {
+			bad = at
+		} else {
+			good = at
+		}
+	}
+	return good, nil
+}
+
+// damagedAt reports whether the first row of a group from an entry on cannot be read.
+func (l *DB) damagedAt(group uint32, index uint64) (bool, error) {
+	_, end := groupBounds(keyKindLog, group)
+	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: logKey(group, index), UpperBound: end})
+	if err != nil {
+		return false, err
+	}
+	if it.First() {
+		_, err = it.ValueAndErr()
+	}
+	err = errors.Join(err, it.Error(), it.Close())
+	if pebble.IsCorruptionError(err) {
+		return true, nil
+	}
+	return false, err
+}
+
+// copyRows copies the rows between two keys, before each of which it calls visit with the key.
+func (l *DB) copyRows(w *tableWriter, from, to []byte, visit func(key []byte) error) error {
+	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		value, err := it.ValueAndErr()
+		if err == nil {
+			err = visit(it.Key())
+		}
+		if err == nil {
+			err = w.set(it.Key(), value)
+		}
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+	}
+	return errors.Join(it.Error(), it.Close())
+}
+
+// tableWriter writes rows in the order of their keys to table files.
+type tableWriter struct {
+	files *entryFiles
+	open  *sstable.Writer // nil: none
+	size  int             // of its rows
+	paths []string
+}
+
+func (w *tableWriter) set(key, value []byte) error {
+	if w.open != nil && w.size >= copiedTable {
+		if err := w.finish(); err != nil {
+			return err
+		}
+	}
+	if w.open == nil {
+		path := w.files.temporary()
+		file, err := w.files.fs.Create(path, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			return err
+		}
+		w.paths, w.size = append(w.paths, path), 0
+		w.open = sstable.NewWriter(objstorageprovider.NewFileWritable(file), w.files.options)
+	}
+	w.size += len(key) + len(value)
+	return w.open.Set(key, value)
+}
+
+// markDamaged writes damaged rows of the first and the last of the entries from first to last. It does nothing if first is 0.
+func (w *tableWriter) markDamaged(group uint32, first, last uint64) error {
+	if first == 0 || first > last {
+		return nil
+	}
+	err := w.set(logKey(group, first), []byte{0})
+	if err == nil && last > first {
+		err = w.set(logKey(group, last), []byte{0})
+	}
+	return err
+}
+
+func (w *tableWriter) finish() error {
+	if w.open == nil {
+		return nil
+	}
+	err := w.open.Close()
+	w.open = nil
+	return err
+}
+
+// discard removes the files.
+func (w *tableWriter) discard() error { return errors.Join(w.finish(), w.files.remove(w.paths)) }

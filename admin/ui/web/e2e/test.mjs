@@ -82,6 +82,26 @@ async function testPages() {
   await testInvocations(w, ids)
   await testStress(w)
 
+  for (const [path, names] of Object.entries({
+    '/ui/failures': 'td .t-service', '/ui/invocations': 'td .t-service', '/ui/services': 'td:first-child a',
+    [`/ui/invocations/${ids.flaky}`]: '.inv-title :is(.t-service, .crumbs a)',
+  })) {
+    await test(`a long name of a service does not push other contents away on ${path}`, async () => {
+      const t = await open(w, path)
+      await t.settled()
+      await t.page.locator(names).first().waitFor()
+      const hidden = await t.page.evaluate((names) => {
+        for (const e of document.querySelectorAll(names)) e.textContent = `com.example.${'enterprise.'.repeat(14)}OrderFulfilmentService`
+        const inside = (e, box) => e.getBoundingClientRect().right <= box.getBoundingClientRect().right + 1
+        const handlers = [...document.querySelectorAll('td .t-handler')].filter((e) => !e.parentElement.querySelector('.t-key') && !inside(e, e.closest('td')))
+        const boxes = [...document.querySelectorAll('.table-wrap, .inv-title')].filter((e) => e.scrollWidth > e.clientWidth + 1)
+        return [...handlers, ...boxes].map((e) => e.className)
+      }, names)
+      assert.deepEqual(hidden, [])
+      await t.close()
+    })
+  }
+
   await test('filters are in the address and survive reload, back and forward', async () => {
     const t = await open(w, '/ui/invocations')
     await t.settled()

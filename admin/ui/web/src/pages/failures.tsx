@@ -137,7 +137,7 @@ export function FailureTable({ groups }: { groups: FailureGroup[] }) {
     <Table label="Failures" rows={groups} keyOf={(g) => g.id} hrefOf={(g) => href(`/failures/${segment(g.id)}`)} columns={[
       { id: 'count', title: 'Count', class: 'fit num', cell: (g) => <b class="bad-text">{formatCompact(g.count)}</b> },
       { id: 'where', title: 'Handler', class: 'fit', cell: (g) => <Target service={g.service} handler={g.handler} link={href(`/failures/${segment(g.id)}`)} /> },
-      { id: 'message', title: 'Failure', class: 'fill', cell: (g) => <span class="cut" dir="auto" title={g.note}>{g.muted && <Pill>muted</Pill>}{g.error_code && <Pill tone="bad">{g.error_code}</Pill>} {g.message}{g.note && <span class="muted"> · {g.note.split('\n')[0]}</span>}</span> },
+      { id: 'message', title: 'Failure', class: 'fill', cell: (g) => <span class="cut" dir="auto" title={g.note}>{g.muted && <Pill>muted</Pill>}{g.error_code && <Pill tone="bad">{g.error_code}</Pill>} {g.message || <span class="faint">no message</span>}{g.note && <span class="muted"> · {g.note.split('\n')[0]}</span>}</span> },
       { id: 'states', title: 'Now', class: 'fit', cell: (g) => <span class="now-states">{Object.entries(g.by_status ?? {}).filter(([, n]) => n > 0).map(([s, n]) => <Status key={s} status={s} result={s === 'completed' ? 'failure' : undefined} note={formatCompact(n)} />)}</span> },
       { id: 'keys', title: 'Keys', class: 'fit num', cell: (g) => (g.keys ? formatCount(g.keys) : <span class="faint">–</span>) },
       { id: 'first', title: 'First', class: 'fit num', cell: (g) => <Time at={g.first_seen} /> },

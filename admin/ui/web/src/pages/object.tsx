@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { APIError, get, withQuery } from '../api/client.ts'
-import type { InvocationPage, ObjectDetail, Service } from '../api/types.ts'
+import type { Invocation, InvocationPage, ObjectDetail, Service } from '../api/types.ts'
 import { saveFile } from '../lib/save.ts'
 import { formatBytes, formatCount, plural } from '../lib/format.ts'
 import { preview } from '../lib/payload.ts'
@@ -11,7 +11,7 @@ import { refreshAll } from '../live.ts'
 import { useResource } from '../resource.ts'
 import { href, query, segment, setQuery, type Match } from '../router.ts'
 import { refusalOf } from '../session.ts'
-import { Button, Elapsed, Empty, InvocationID, Loaded, PageHead, Pill, Section, Status, Target, Time, resultOf, typeName } from '../ui/basic.tsx'
+import { Button, Elapsed, Empty, InvocationID, Loaded, PageHead, Pill, Section, Status, Time, resultOf, typeName } from '../ui/basic.tsx'
 import { Icon } from '../ui/icons.tsx'
 import { ask, toast } from '../ui/overlay.tsx'
 import { PayloadView } from '../ui/payload.tsx'
@@ -79,7 +79,7 @@ export function ObjectPage({ params }: { params: Match }) {
         <Section title="Waiting for the key" count={formatCount(o.waiting ?? o.queue.length)} flush>
           <Table label="Waiting" rows={o.queue.map((id, n) => ({ id, n: n + 1, of: waiting.data?.get(id) }))} keyOf={(r) => r.id} hrefOf={(r) => href(`/invocations/${segment(r.id)}`)} columns={[
             { id: 'n', title: '#', class: 'fit num', cell: (r) => r.n },
-            { id: 'handler', title: 'Handler', class: 'fill', cell: (r) => (r.of ? <Target service={r.of.target_service_name} name={r.of.target_service_key ?? ''} handler={r.of.target_handler_name} link={href(`/invocations/${segment(r.id)}`)} /> : <span class="faint">–</span>) },
+            { id: 'handler', title: 'Handler', class: 'fill', cell: (r) => (r.of ? <HandlerLink of={r.of} /> : <span class="faint">–</span>) },
             { id: 'id', title: 'Id', class: 'c-idcol', cell: (r) => <InvocationID id={r.id} /> },
             { id: 'since', title: 'Waiting for', class: 'fit num', cell: (r) => (r.of ? <Elapsed from={r.of.created_at} /> : <span class="faint">–</span>) },
           ]} />
@@ -90,7 +90,7 @@ export function ObjectPage({ params }: { params: Match }) {
         <Loaded of={list} rows={5}>{(page) => page.invocations.length === 0 ? <p class="journal-empty">None is kept.</p> : (
           <Table label="Invocations of this key" rows={page.invocations} keyOf={(i) => i.id} hrefOf={(i) => href(`/invocations/${segment(i.id)}`)} columns={[
             { id: 'status', title: 'Status', class: 'fit', cell: (i) => <Status status={i.status} result={resultOf(i)} /> },
-            { id: 'target', title: 'Handler', class: 'fill', cell: (i) => <Target service={i.target_service_name} name={i.target_service_key ?? ''} handler={i.target_handler_name} link={href(`/invocations/${segment(i.id)}`)} /> },
+            { id: 'target', title: 'Handler', class: 'fill', cell: (i) => <HandlerLink of={i} /> },
             { id: 'created', title: 'Created', class: 'fit num', cell: (i) => <Time at={i.created_at} /> },
             { id: 'waited', title: 'Waited', class: 'fit num', cell: (i) => (i.running_at || i.status === 'pending' ? <Elapsed from={dueAt(i)} to={i.running_at} /> : <span class="faint">–</span>) },
             { id: 'duration', title: 'Duration', class: 'fit num', cell: (i) => <Elapsed from={i.created_at} to={i.completed_at} /> },
@@ -105,6 +105,11 @@ export function ObjectPage({ params }: { params: Match }) {
 const entriesShown = 100
 
 /** The entries of the state; many of them in steps, with a filter. */
+/** The handler of an invocation of this key. */
+function HandlerLink({ of: i }: { of: Invocation }) {
+  return <a class="target" href={href(`/invocations/${segment(i.id)}`)}><span class="t-handler">{i.target_handler_name}</span></a>
+}
+
 function StateList({ values, edit, remove }: { values: Value[]; edit: (v: Value) => void; remove: (v: Value) => void }) {
   const [limit, setLimit] = useState(entriesShown)
   const find = query.value.get('find') ?? ''

@@ -48,7 +48,7 @@ export function Services() {
           ? <NoServices />
           : (
             <Table label="Services" rows={list.filter((s) => s.name.toLowerCase().includes(wanted) || s.handlers.some((h) => h.name.toLowerCase().includes(wanted)))} keyOf={(s) => s.name} hrefOf={(s) => href(`/services/${segment(s.name)}`)} columns={[
-              { id: 'name', title: 'Service', cell: (s) => <><a class="strong" href={href(`/services/${segment(s.name)}`)}>{s.name}</a>{!s.public && <Pill title="not callable through the ingress">private</Pill>}{s.info && s.info.length > 0 && <Pill tone="warn" title={s.info.map((n) => n.message).join('\n')}>{plural(s.info.length, 'notice')}</Pill>}</> },
+              { id: 'name', title: 'Service', class: 'path', cell: (s) => <><a class="strong" href={href(`/services/${segment(s.name)}`)}>{s.name}</a>{!s.public && <Pill title="not callable through the ingress">private</Pill>}{s.info && s.info.length > 0 && <Pill tone="warn" title={s.info.map((n) => n.message).join('\n')}>{plural(s.info.length, 'notice')}</Pill>}</> },
               { id: 'type', title: 'Type', class: 'fit', cell: (s) => <span class="muted">{typeName(s.ty)}</span> },
               { id: 'handlers', title: 'Handlers', class: 'grow', cell: (s) => <span class="handlers">{s.handlers.slice(0, 8).map((h) => <a key={h.name} class="mono" href={href(`/services/${segment(s.name)}`, { invoke: h.name })} title={`Invoke ${s.name}/${h.name}`}>{h.name}</a>)}{s.handlers.length > 8 && <span class="muted">+{s.handlers.length - 8}</span>}</span> },
               ...(counts.data !== null ? [

@@ -91,7 +91,7 @@ func (g *Group) open(ctx context.Context) error {
 	if g.storage.retention, err = g.newRetention(); err != nil {
 		return err
 	}
-	g.storage.onFailedWrite = g.checkLogEnd
+	g.storage.onFailedWrite = g.writeFailed
 	g.snaps = &snapshotStore{storage: g.storage, fsm: g.fsm, retention: g.storage.retention}
 	g.fsm.install = &installer{storage: g.storage, snaps: g.snaps, rebuild: g.requestRebuild}
 	if have {

@@ -132,14 +132,16 @@ func (g *Group) requestRebuild(why string) {
 	}
 }
 
-// checkLogEnd requests a new Raft instance if the log ends before the entry that Raft
-// considers to be the last one: a follower that removes conflicting entries and cannot store
-// the new ones still assumes the old ones, and would then never accept another entry.
-func (g *Group) checkLogEnd() {
+// writeFailed is called when the log could not be written. It requests a new Raft instance if the
+// log ends before the entry that Raft considers to be the last one: a follower that removes
+// conflicting entries and cannot store the new ones still assumes the old ones, and would then
+// never accept another entry.
+func (g *Group) writeFailed() {
 	r := g.port.outgoing.Load().raft.Load()
 	if r == nil {
 		return
 	}
+	g.port.silence.writeFailed(r.CurrentTerm())
 	rec, _ := g.snaps.current()
 	if last, err := g.storage.LastIndex(); err == nil && max(last, rec.Index) < r.LastIndex() {
 		g.requestRebuild("the log was truncated, and the entries after that could not be stored")

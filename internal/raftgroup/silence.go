@@ -40,6 +40,7 @@ type silence struct {
 	agreed  time.Time     // when this replica last agreed to another one's election
 	claimed time.Time     // when it last started one
 	led     uint64        // last term in which this replica led
+	failed  uint64        // last term in which it could not write to its log
 	former  time.Time     // when it last agreed to an election of the former leader
 }
 
@@ -62,11 +63,18 @@ func (s *silence) lead(term uint64) {
 	s.quiet, s.led = 0, term
 }
 
-// ledIn reports whether this replica led in term.
+// writeFailed is called when this replica could not write to its log in term.
+func (s *silence) writeFailed(term uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = term
+}
+
+// ledIn reports whether this replica led in term and was able to write to its log.
 func (s *silence) ledIn(term uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.led == term && term != 0
+	return s.led == term && term > s.failed
 }
 
 func (s *silence) tick(step time.Duration) {

@@ -50,3 +50,17 @@ func TestSurvivorsYieldToTheFormerLeader(t *testing.T) {
 		require.False(t, first.agree(true, step), "it has started an election")
 	})
 }
+
+func TestALeaderThatCouldNotWriteDoesNotLeadAgain(t *testing.T) {
+	var s silence
+	require.False(t, s.ledIn(0))
+	s.lead(3)
+	require.True(t, s.ledIn(3))
+	require.False(t, s.ledIn(4))
+	s.writeFailed(3)
+	require.False(t, s.ledIn(3))
+	s.lead(3)
+	require.False(t, s.ledIn(3), "it was still the leader when the next check came")
+	s.lead(5)
+	require.True(t, s.ledIn(5))
+}

@@ -58,9 +58,10 @@ func (s *Sim) relayRun(c *call) ([]byte, error) {
 		return nil, errors.New("fails at first")
 	}
 	token := c.run(func() []byte { return s.history.execute(name) })
+	gap := []time.Duration{time.Millisecond, 100 * time.Millisecond}[rng.IntN(2)]
 	for _, part := range parcels(s.seed, name) { // no other command waits for these
 		c.send("Ledger", ledgerKey(rng.IntN(ledgers)), "stamp", []byte(part))
-		time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Millisecond))))
+		time.Sleep(time.Duration(rng.Int64N(int64(2 * gap))))
 	}
 	nap := time.Duration(rng.Int64N(int64(3 * time.Second)))
 	at := number(c.run(func() []byte { return digits(s.now().Add(nap).UnixMilli()) }))

@@ -29,6 +29,7 @@ var faults = []fault{
 	{"crash all", 1, (*Sim).crashAll},
 	{"crash in a sync", 4, (*Sim).crashInSync},
 	{"transfer", 4, (*Sim).transfer},
+	{"failing transfer", 2, (*Sim).failTransfer},
 	{"step a clock", 2, (*Sim).stepClock},
 	{"checkpoint", 4, (*Sim).checkpoint},
 	{"silence a leader", 4, (*Sim).silenceLeader},
@@ -281,18 +282,45 @@ func (s *Sim) transfer(rng *rand.Rand) func() {
 	if n == nil {
 		return nil
 	}
-	to := s.randomNode(rng).name
-	s.trace.add("nemesis: partition %d from %s to %s", id, n.name, to)
+	s.transferFrom(n, id, s.randomNode(rng))
+	return nil
+}
+
+// transferFrom starts a transfer of leadership to a node, which may not have a replica.
+func (s *Sim) transferFrom(n *node, id uint32, to *node) {
+	s.trace.add("nemesis: partition %d from %s to %s", id, n.name, to.name)
 	s.suspectFor(n, suspicionPeriod)
-	if l := n.running(); l != nil && to != n.name {
+	if l := n.running(); l != nil && to != n {
 		p := l.partition(id)
 		go func() {
 			ctx, cancel := context.WithTimeout(l.ctx, 3*time.Second)
 			defer cancel()
-			_ = p.TransferLeadership(ctx, raft.ServerID(to))
+			_ = p.TransferLeadership(ctx, raft.ServerID(to.name))
 		}()
 	}
-	return nil
+}
+
+// failTransfer starts a transfer of leadership while the disks of the followers are so slow that it fails, and that
+// entries which were proposed before it are still in flight then.
+func (s *Sim) failTransfer(rng *rand.Rand) func() {
+	id := rng.Uint32N(s.opts.Partitions)
+	n := s.leader(id)
+	if n == nil {
+		return nil
+	}
+	for _, other := range s.nodes {
+		if other != n {
+			other.slowDisk(time.Duration(500+rng.IntN(2000)) * time.Millisecond)
+		}
+	}
+	to := s.randomNode(rng)
+	delay := time.Duration(rng.Int64N(int64(500 * time.Millisecond)))
+	time.AfterFunc(delay, func() { s.transferFrom(n, id, to) })
+	return func() {
+		for _, other := range s.nodes {
+			other.slowDisk(defaultSyncDelay)
+		}
+	}
 }
 
 func (s *Sim) stepClock(rng *rand.Rand) func() {

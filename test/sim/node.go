@@ -211,7 +211,8 @@ func (l *incarnation) openPartition(id uint32, logs logstore.Storage, begins boo
 	}
 	p, err := partition.Open(partition.Config{
 		ID: id, Count: s.opts.Partitions, Node: n.name, Tables: tables, Flush: l.tables.Flush, Invoker: observer,
-		Deliver: l.deliver, Streams: &topicReader{l}, Level: n.level, Clock: n, Log: l.log(),
+		Proposals: raftgroup.ProposerConfig{MaxBatchCommands: s.batch},
+		Deliver:   l.deliver, Streams: &topicReader{l}, Level: n.level, Clock: n, Log: l.log(),
 		Flow: partition.FlowConfig{Enable: true, EnabledEverywhere: func() bool { return true }, Rules: &s.rules},
 		Group: raftgroup.Config{
 			Storage: logs, HardState: hard, Transport: l.transport, Profile: s.profile(), Voters: voters, Watchdog: l.watchdog,

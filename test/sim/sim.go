@@ -44,12 +44,15 @@ type Sim struct {
 	rules    ruleTable
 	history  *history
 	settings raftgroup.Profile
-	table    table
-	level    clusterLevel
-	pauses   pauses
-	topics   []*topic
-	started  atomic.Bool // all partitions were led
-	suspect  atomic.Pointer[node]
+	// batch bounds the commands of a log entry, 0: the default. Further entries are proposed while a
+	// full one is in flight.
+	batch   int
+	table   table
+	level   clusterLevel
+	pauses  pauses
+	topics  []*topic
+	started atomic.Bool // all partitions were led
+	suspect atomic.Pointer[node]
 
 	mu         sync.Mutex // covers the fields below
 	violations []string
@@ -77,7 +80,7 @@ func newSim(seed uint64, opts Options) *Sim {
 	s := &Sim{
 		seed: seed, opts: opts, trace: newTrace(),
 		log:      slog.New(slog.NewTextHandler(opts.Log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		settings: profileOf(rng),
+		settings: profileOf(rng), batch: []int{1, 4, 0}[rng.IntN(3)],
 	}
 	s.trace.logFrames = opts.Frames
 	s.net = newNetwork(seed, s.trace)
@@ -223,7 +226,7 @@ func (s *Sim) allLed() bool {
 // started continue; the process must exit afterwards.
 func Run(seed uint64, opts Options) *Result {
 	s := newSim(seed, opts)
-	s.trace.add("seed %d: %d nodes, %d partitions, profile %+v", seed, s.opts.Nodes, s.opts.Partitions, s.settings)
+	s.trace.add("seed %d: %d nodes, %d partitions, %d commands per entry, profile %+v", seed, s.opts.Nodes, s.opts.Partitions, s.batch, s.settings)
 	if err := s.start(); err != nil {
 		s.violate("start: %v", err)
 		return s.result()

@@ -92,10 +92,13 @@ func AssessLoss(s logstore.Storage, rec Record, tables logstore.Position, fallba
 	return l, nil // something that the next start would reject
 }
 
-// AssessDamage is AssessLoss for a replica with a record, the ends of whose log cannot be read. What can be is found entry by entry.
+// AssessDamage is AssessLoss for a replica with a record, the ends of whose log cannot be read. What can be is found entry by entry,
+// from the snapshot on: there may be a gap before it, and many indexes.
 func AssessDamage(logs *logstore.DB, group uint32, rec Record, tables logstore.Position, fallback []raft.Server) (Loss, error) {
-	l, err := AssessLoss(logs.Damaged(group, 1, max(rec.Last.Index, tables.Index)), rec, tables, fallback)
-	if errors.Is(err, ErrNoLoss) { // what cannot be read is not on record
+	first := max(min(rec.Snapshot, tables.Index), 1)
+	l, err := AssessLoss(logs.Damaged(group, first, max(rec.Last.Index, tables.Index)), rec, tables, fallback)
+	l.logFirst = min(l.logFirst, 1) // unknown
+	if errors.Is(err, ErrNoLoss) {  // what cannot be read is not on record
 		err = nil
 	}
 	return l, err
@@ -198,7 +201,7 @@ func (l *Loss) Accept(logs *logstore.DB, group uint32, hard *File) error {
 	s, err := logs.Storage(group)
 	if errors.Is(err, logstore.ErrCorrupt) {
 		l.cutFrom = l.Kept + 1 // also what was not found entry by entry
-		if err = hard.dropDamaged(logs); err == nil {
+		if err = hard.dropDamaged(logs, group, l.logLast); err == nil {
 			s, err = logs.Storage(group)
 		}
 	}
@@ -222,12 +225,18 @@ func (l *Loss) Accept(logs *logstore.DB, group uint32, hard *File) error {
 	return record.Accept()
 }
 
-// dropDamaged removes what cannot be read from the log database, whose groups keep the rest. A range tombstone would not
-// keep the next start from reading it.
-func (h *File) dropDamaged(logs *logstore.DB) error {
+// dropDamaged removes what cannot be read from the log database, whose groups keep the rest. Entries of the group up to last may
+// exist although they are not on record. A range tombstone would not keep the next start from reading what is damaged.
+func (h *File) dropDamaged(logs *logstore.DB, group uint32, last uint64) error {
 	extents := map[uint32]logstore.Extent{}
-	for group, rec := range h.content().Groups {
-		extents[group] = logstore.Extent{First: rec.Snapshot + 1, Last: rec.Last.Index}
+	for other, rec := range h.content().Groups {
+		e := logstore.Extent{First: rec.Snapshot + 1, Last: rec.Last.Index}
+		if other == group {
+			e.Last = max(e.Last, last)
+		}
+		if e.Last > 0 || rec.Removing { // otherwise it is unknown which entries it has
+			extents[other] = e
+		}
 	}
 	return logs.DropDamaged(context.Background(), extents)
 }

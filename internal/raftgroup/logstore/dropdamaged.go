@@ -2,6 +2,7 @@ package logstore
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,19 +23,28 @@ type Extent struct{ First, Last uint64 }
 // DropDamaged replaces all tables of the database, in one step, by tables with the rows that can be read. A damaged block may
 // have rows of several groups, and the rows around it cannot be removed without reading it. The first and
 // the last of adjacent entries that cannot be read, and that are in the extent of their group, are replaced by damaged rows, so that
-// their loss is not overlooked. No group may be open.
+// their loss is not overlooked. It fails if a group without an extent has damage. No group may be open.
 func (l *DB) DropDamaged(ctx context.Context, extents map[uint32]Extent) error {
+	groups, err := l.stableGroups()
+	if err != nil {
+		return err
+	}
+	groups = slices.AppendSeq(groups, maps.Keys(extents))
 	found, err := l.Groups()
 	if err != nil && !errors.Is(err, ErrCorrupt) {
 		return err
 	}
-	groups := slices.AppendSeq(found, maps.Keys(extents))
+	groups = append(groups, found...)
 	slices.Sort(groups)
 	w := &tableWriter{files: l.files}
+	begins := map[uint32]uint64{}
 	for _, group := range slices.Compact(groups) {
-		if err := l.copyLog(w, group, extents[group]); err != nil {
+		extent, known := extents[group]
+		begin, err := l.copyLog(w, group, extent, known)
+		if err != nil {
 			return errors.Join(fmt.Errorf("copy the log of group %d: %w", group, err), w.discard())
 		}
+		begins[group] = begin
 	}
 	// Open has read the rest.
 	if err := l.copyRows(w, []byte{keyKindStable}, []byte{keyKindStable + 1}, func([]byte) error { return nil }); err != nil {
@@ -50,13 +60,57 @@ func (l *DB) DropDamaged(ctx context.Context, extents map[uint32]Extent) error {
 	if _, err := l.db.IngestAndExcise(ctx, w.paths, nil, nil, span); err != nil {
 		return errors.Join(fmt.Errorf("replace the tables of the log database: %w", err), w.discard())
 	}
+	return l.cutBefore(begins)
+}
+
+// cutBefore removes the entries of groups before indexes, if these are not 0.
+func (l *DB) cutBefore(begins map[uint32]uint64) error {
+	b := l.db.NewBatch()
+	defer b.Close()
+	for group, begin := range begins {
+		if begin == 0 {
+			continue
+		}
+		if err := b.DeleteRange(logKey(group, 0), logKey(group, begin), nil); err != nil {
+			return fmt.Errorf("cut the log of group %d: %w", group, err)
+		}
+	}
+	if b.Empty() {
+		return nil
+	}
+	if err := b.Commit(pebble.Sync); err != nil {
+		return fmt.Errorf("cut logs: %w", err)
+	}
 	return nil
 }
 
-// copyLog copies the rows of the log of a group that can be read. After damage it continues with the next entry that can be.
-func (l *DB) copyLog(w *tableWriter, group uint32, extent Extent) error {
+// stableGroups returns the groups that have values. Open has read these, while a damaged block hides the groups after it
+// from Groups.
+func (l *DB) stableGroups() (groups []uint32, err error) {
+	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: []byte{keyKindStable}, UpperBound: []byte{keyKindStable + 1}})
+	if err != nil {
+		return nil, err
+	}
+	for ok := it.First(); ok; {
+		group := binary.BigEndian.Uint32(it.Key()[1:])
+		groups = append(groups, group)
+		_, next := groupBounds(keyKindStable, group)
+		ok = it.SeekGE(next)
+	}
+	return groups, errors.Join(it.Error(), it.Close())
+}
+
+// copyLog copies the rows of the log of a group that can be read. Where an iterator finds damage, the entries
+// are read one by one: they may be in other tables than the damaged block, at which an iterator over all tables fails. If an entry
+// before the extent cannot be read, the log is to begin at begin, so that it has no gap; else begin is 0.
+func (l *DB) copyLog(w *tableWriter, group uint32, extent Extent, known bool) (begin uint64, err error) {
 	_, end := groupBounds(keyKindLog, group)
 	var last, lost uint64 // last copied entry; first one before the next one that cannot be read
+	copied := func(index, before uint64) error {
+		err := w.markDamaged(group, lost, before)
+		last, lost = index, 0
+		return err
+	}
 	for next := uint64(0); ; {
 		err := l.copyRows(w, logKey(group, next), end, func(key []byte) error {
 			index := indexOf(key)
@@ -64,26 +118,91 @@ func (l *DB) copyLog(w *tableWriter, group uint32, extent Extent) error {
 			if len(key) > logKeyLen && index > last {
 				before = index // its row is missing
 			}
-			err := w.markDamaged(group, lost, before)
-			last, lost = index, 0
-			return err
+			return copied(index, before)
 		})
 		if err == nil {
-			return w.markDamaged(group, lost, extent.Last)
+			return begin, w.markDamaged(group, lost, extent.Last)
 		}
-		if !pebble.IsCorruptionError(err) || extent.First > extent.Last {
-			return err
+		if !pebble.IsCorruptionError(err) || !known {
+			return 0, err
 		}
-		if lost == 0 {
-			lost = max(last+1, extent.First)
+		// The entry before the extent is the one at the snapshot, with which that is compared. Those before it are not
+		// needed, and there may be many numbers.
+		index := max(last+1, next)
+		if limit := max(extent.First, 1) - 1; index < limit {
+			good, err := l.afterDamage(group, index, limit)
+			if err != nil {
+				return 0, err
+			}
+			if good > 0 {
+				next, begin = good, good
+				continue
+			}
+			index, begin = limit, limit
 		}
-		if next, err = l.afterDamage(group, max(last+1, next, extent.First), extent.Last+1); err != nil {
-			return err
+		from, step := index, uint64(1)
+		for damaged := true; damaged; index++ {
+			found, err := l.copyEntry(w, group, index, func() error { return copied(index, index-1) })
+			if err != nil {
+				return 0, err
+			}
+			if !found && index < extent.First {
+				begin = index + 1
+			}
+			if !found && index > extent.Last {
+				return begin, w.markDamaged(group, lost, extent.Last)
+			}
+			if !found && lost == 0 && index >= extent.First {
+				lost = index
+			}
+			if index < from+step-1 { // to find damage takes long: Pebble looks for the bit that has changed
+				continue
+			}
+			if damaged, err = l.damagedAt(group, index+1); err != nil {
+				return 0, err
+			}
+			step *= 2
 		}
-		if next == 0 {
-			return w.markDamaged(group, lost, extent.Last)
+		next = index
+	}
+}
+
+// copyEntry copies an entry after it has called visit; false if its row cannot be read. If one of the chunks cannot be, the
+// entry is damaged without it.
+func (l *DB) copyEntry(w *tableWriter, group uint32, index uint64, visit func() error) (found bool, err error) {
+	key := logKey(group, index)
+	row, err := l.value(key)
+	if row == nil || err != nil {
+		return false, err
+	}
+	if err := errors.Join(visit(), w.set(key, row)); err != nil || !inChunks(row) {
+		return true, err
+	}
+	size, damaged := joinedSize(key, row)
+	for number := uint32(0); damaged == nil && int(number)*chunkSize < size; number++ {
+		at := binary.BigEndian.AppendUint32(key[:len(key):len(key)], number)
+		chunk, err := l.value(at)
+		if chunk == nil || err != nil {
+			return true, err
+		}
+		if err := w.set(at, chunk); err != nil {
+			return true, err
 		}
 	}
+	return true, nil
+}
+
+// value returns a copy of the value of a row, nil if there is none or it cannot be read.
+func (l *DB) value(key []byte) ([]byte, error) {
+	value, closer, err := l.db.Get(key)
+	if err == nil {
+		value = append([]byte{}, value...)
+		err = closer.Close()
+	}
+	if errors.Is(err, pebble.ErrNotFound) || pebble.IsCorruptionError(err) {
+		return nil, nil
+	}
+	return value, err
 }
 
 // afterDamage returns the first entry after bad, at most limit, from which on rows can be read; 0 if there is none.

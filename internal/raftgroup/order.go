@@ -2,6 +2,7 @@ package raftgroup
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/hashicorp/raft"
 )
@@ -26,7 +27,7 @@ func (o *proposalOrder) add(data []byte) {
 // undo removes the newest entry, since it was not passed to Raft.
 func (o *proposalOrder) undo() {
 	if n := len(o.proposed); n > 0 {
-		o.proposed = o.proposed[:n-1]
+		o.proposed = slices.Delete(o.proposed, n-1, n)
 	}
 }
 
@@ -41,7 +42,7 @@ func (o *proposalOrder) store(logs []*raft.Log) error {
 			if i > 0 {
 				return errGap
 			}
-			o.proposed = append(o.proposed[:0], o.proposed[1:]...)
+			o.proposed = slices.Delete(o.proposed, 0, 1) // clears what it no longer has: entries may be large
 			break
 		}
 	}

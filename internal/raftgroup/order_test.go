@@ -1,8 +1,11 @@
 package raftgroup
 
 import (
+	"runtime"
 	"testing"
 	"time"
+	"unsafe"
+	"weak"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -71,4 +74,25 @@ func TestWhatFollowsARefusedEntryIsNotStored(t *testing.T) {
 		}
 		require.ErrorIs(t, o.errs[0], ErrNotLeader)
 	}
+}
+
+// What was stored, or not passed to Raft, does not stay in memory.
+func TestOrderForgetsStoredEntries(t *testing.T) {
+	var o proposalOrder
+	var large [3]weak.Pointer[byte]
+	func() {
+		for i := range large {
+			data := make([]byte, 1<<20)
+			large[i] = weak.Make(&data[0])
+			o.add(data)
+		}
+		logs := []*raft.Log{{Data: unsafe.Slice(o.proposed[0], 1<<20)}, {Data: unsafe.Slice(o.proposed[1], 1<<20)}}
+		require.NoError(t, o.store(logs))
+	}()
+	o.undo()
+	runtime.GC()
+	for i := range large {
+		require.Nil(t, large[i].Value(), "entry %d", i)
+	}
+	runtime.KeepAlive(&o)
 }

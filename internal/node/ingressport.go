@@ -6,7 +6,19 @@ import (
 	"sync"
 
 	"platform/internal/config"
+	"platform/metadata"
 )
+
+// haveOthers reports whether more than one of the nodes is a member of the cluster.
+func haveOthers(nodes []metadata.Node) bool {
+	members := 0
+	for i := range nodes {
+		if !nodes[i].Removed {
+			members++
+		}
+	}
+	return members > 1
+}
 
 // ingressPort is the port of the ingress. It can be closed until the node serves.
 type ingressPort struct {

@@ -10,7 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/telemetry"
+	"platform/metadata"
 )
+
+// The last node of a cluster remembers the removed ones.
+func TestRemovedNodesServeNoClients(t *testing.T) {
+	require.False(t, haveOthers(nil))
+	require.False(t, haveOthers([]metadata.Node{{Name: "n1"}, {Name: "n2", Removed: true}}))
+	require.True(t, haveOthers([]metadata.Node{{Name: "n1"}, {Name: "n2", Removed: true}, {Name: "n3"}}))
+}
 
 // A connection to a node that starts would wait until it serves, although the other nodes can serve it.
 func TestANodeOfAClusterRefusesClientsUntilItServes(t *testing.T) {

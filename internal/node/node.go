@@ -131,7 +131,7 @@ func (n *Node) open(ctx context.Context) (err error) {
 	if n.files, err = openFiles(cfg, n.shortOfSpace, n.log); err != nil {
 		return err
 	}
-	if len(n.files.knownNodes()) > 1 { // the others serve its clients
+	if haveOthers(n.files.knownNodes()) { // which serve its clients
 		n.listeners.ingress.suspend()
 	}
 	if n.access, err = openAccess(cfg, n.listeners, n.files.dir, n.log); err != nil {

@@ -19,7 +19,6 @@ type attempt struct {
 	plan    *plan
 	opening *opening // until the endpoint responds
 	room    *opening // after it was asked to suspend for others of its service
-	whole   bool     // its request ended with the input
 
 	decoder       protocol.Decoder
 	notifications notificationQueue

@@ -41,7 +41,6 @@ type Invoker struct {
 	memory         budget
 	loads          chan struct{} // a slot for each journal that is being read
 	routes         routes
-	wholeRequests  wholeRequests
 	sampler        *logsample.Sampler[sampleKey]
 	silentAttempts silentAttempts
 	processPauses  *processPauses

@@ -20,8 +20,7 @@ type plan struct {
 	route         *route
 	options       metadata.EffectiveOptions
 	bidirectional bool
-	waits         *handlerWaits // of the handler
-	stateLimit    int           // bytes of state to send; 0: none
+	stateLimit    int // bytes of state to send; 0: none
 }
 
 // plan chooses the deployment (that of the first stored progress, otherwise the latest) and
@@ -42,7 +41,6 @@ func (iv *Invoker) plan(inv *machine.Invocation, pin machine.Pin) (*plan, error)
 	}
 	p.options = metadata.Effective(service.Handler(inv.Target.Handler), service, &iv.cfg.Defaults)
 	p.bidirectional = d.Bidirectional && p.options.InactivityTimeout > 0
-	p.waits = iv.wholeRequests.of(d.ID, &inv.Target)
 	if inv.Target.Type.Keyed() && !p.options.EnableLazyState {
 		p.stateLimit = iv.cfg.EagerStateLimit
 	}

@@ -222,7 +222,6 @@ func (a *attempt) ended() *failure {
 // finish adds the step that ends the attempt, and half-closes immediately: endpoints wait
 // for that before they end the response.
 func (a *attempt) finish(last machine.Step) {
-	a.recordWaits(last.Kind == machine.StepSuspend)
 	a.progress.add(last, false)
 	a.lastStep = last.Kind
 	a.t.move(finish)

@@ -145,11 +145,8 @@ func (a *attempt) replay(r *attempts.Replay) bool {
 	a.touch()
 	a.activity.requestedAt = a.activity.last
 	a.s.timers.opened(a)
-	switch {
-	case !a.plan.bidirectional:
+	if !a.plan.bidirectional {
 		t.move(suspend)
-	case a.notifications.next == 1 && a.plan.waits.never():
-		a.endRequest()
 	}
 	return true
 }

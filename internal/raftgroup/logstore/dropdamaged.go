@@ -100,70 +100,89 @@ func (l *DB) stableGroups() (groups []uint32, err error) {
 	return groups, errors.Join(it.Error(), it.Close())
 }
 
-// copyLog copies the rows of the log of a group that can be read. Where an iterator finds damage, the entries
-// are read one by one: they may be in other tables than the damaged block, at which an iterator over all tables fails. If an entry
-// before the extent cannot be read, the log is to begin at begin, so that it has no gap; else begin is 0.
+// logCopy copies the log of a group.
+type logCopy struct {
+	l      *DB
+	w      *tableWriter
+	group  uint32
+	extent Extent
+	last   uint64 // last copied entry
+	lost   uint64 // first of the entries after it that cannot be read and are in the extent; 0: none
+	begin  uint64 // where the log is to begin, so that it has no gap before the extent; 0: at the first copied entry
+}
+
+// copyLog copies the rows of the log of a group that can be read, and returns where the log is to begin, 0 if that is its first
+// row.
 func (l *DB) copyLog(w *tableWriter, group uint32, extent Extent, known bool) (begin uint64, err error) {
 	_, end := groupBounds(keyKindLog, group)
-	var last, lost uint64 // last copied entry; first one before the next one that cannot be read
-	copied := func(index, before uint64) error {
-		err := w.markDamaged(group, lost, before)
-		last, lost = index, 0
-		return err
-	}
-	for next := uint64(0); ; {
+	c := &logCopy{l: l, w: w, group: group, extent: extent}
+	for next, more := uint64(0), true; more; {
 		err := l.copyRows(w, logKey(group, next), end, func(key []byte) error {
 			index := indexOf(key)
 			before := index - 1
-			if len(key) > logKeyLen && index > last {
+			if len(key) > logKeyLen && index > c.last {
 				before = index // its row is missing
 			}
-			return copied(index, before)
+			return c.copied(index, before)
 		})
 		if err == nil {
-			return begin, w.markDamaged(group, lost, extent.Last)
+			break
 		}
 		if !pebble.IsCorruptionError(err) || !known {
 			return 0, err
 		}
-		// The entry before the extent is the one at the snapshot, with which that is compared. Those before it are not
-		// needed, and there may be many numbers.
-		index := max(last+1, next)
-		if limit := max(extent.First, 1) - 1; index < limit {
-			good, err := l.afterDamage(group, index, limit)
-			if err != nil {
-				return 0, err
-			}
-			if good > 0 {
-				next, begin = good, good
-				continue
-			}
-			index, begin = limit, limit
+		if next, more, err = c.around(max(c.last+1, next)); err != nil {
+			return 0, err
 		}
-		from, step := index, uint64(1)
-		for damaged := true; damaged; index++ {
-			found, err := l.copyEntry(w, group, index, func() error { return copied(index, index-1) })
-			if err != nil {
-				return 0, err
-			}
-			if !found && index < extent.First {
-				begin = index + 1
-			}
-			if !found && index > extent.Last {
-				return begin, w.markDamaged(group, lost, extent.Last)
-			}
-			if !found && lost == 0 && index >= extent.First {
-				lost = index
-			}
-			if index < from+step-1 { // to find damage takes long: Pebble looks for the bit that has changed
-				continue
-			}
-			if damaged, err = l.damagedAt(group, index+1); err != nil {
-				return 0, err
-			}
-			step *= 2
+	}
+	return c.begin, w.markDamaged(group, c.lost, extent.Last)
+}
+
+// copied notes that an entry is about to be copied, and those from lost to before are lost.
+func (c *logCopy) copied(index, before uint64) error {
+	err := c.w.markDamaged(c.group, c.lost, before)
+	c.last, c.lost = index, 0
+	return err
+}
+
+// around copies the entries that can be read where an iterator finds damage from an entry on, one by one: they may be in other
+// tables than the damaged block, at which an iterator over all tables fails. It returns where an iterator can continue; more is
+// false if nothing that is needed follows.
+func (c *logCopy) around(index uint64) (next uint64, more bool, err error) {
+	// The entry before the extent is the one at the snapshot, with which that is compared. Those before it are not
+	// needed, and there may be many numbers.
+	if limit := max(c.extent.First, 1) - 1; index < limit {
+		good, err := c.l.afterDamage(c.group, index, limit)
+		if err != nil {
+			return 0, false, err
 		}
-		next = index
+		if good > 0 {
+			c.begin = good
+			return good, true, nil
+		}
+		index, c.begin = limit, limit
+	}
+	for from, step := index, uint64(1); ; index++ {
+		found, err := c.l.copyEntry(c.w, c.group, index, func() error { return c.copied(index, index-1) })
+		if err != nil {
+			return 0, false, err
+		}
+		if !found && index < c.extent.First {
+			c.begin = index + 1
+		}
+		if !found && index > c.extent.Last {
+			return 0, false, nil
+		}
+		if !found && c.lost == 0 && index >= c.extent.First {
+			c.lost = index
+		}
+		if index < from+step-1 { // to find damage takes long: Pebble looks for the bit that has changed
+			continue
+		}
+		if damaged, err := c.l.damagedAt(c.group, index+1); err != nil || !damaged {
+			return index + 1, true, err
+		}
+		step *= 2
 	}
 }
 

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -92,8 +93,13 @@ func NewServer(cfg ServerConfig) *Server {
 	}
 }
 
-// rejected logs, at a limited rate, why a node was rejected.
+// rejected logs, at a limited rate, why a node was rejected. A node that starts has no cluster for a moment, and the others
+// try again.
 func (s *Server) rejected(err error) {
+	if errors.Is(err, nodelink.ErrNoCluster) {
+		s.log.Debug("node rejected", "err", err)
+		return
+	}
 	if skipped, due := s.rejections.Admit(struct{}{}, time.Now()); due {
 		s.log.Error("node rejected", "err", err, "repeated", skipped)
 	}

@@ -84,6 +84,18 @@ func TestStreamEndsWithQueuedResponses(t *testing.T) {
 	})
 }
 
+// A restart of a node is no reason for an error: the others reach it before it knows its cluster.
+func TestANodeThatStartsLogsNoError(t *testing.T) {
+	var log bytes.Buffer
+	starting, other := identity("", "n1"), identity("c", "n2")
+	s := NewServer(ServerConfig{Self: starting, Local: localReplica(newFake(true)), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	defer s.Close()
+	stream := &exchangeServer{ctx: t.Context(), received: make(chan *node.PartitionBatch, 1)}
+	stream.received <- &node.PartitionBatch{Hello: other.Hello()}
+	require.ErrorIs(t, s.Exchange(stream), nodelink.ErrRefused)
+	require.Empty(t, log.String())
+}
+
 // Nodes that are rejected, which can be strangers, do not determine the number of log messages.
 func TestRejectedNodesDoNotFillTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // a busy machine takes longer than messages are counted for

@@ -40,7 +40,7 @@ func (m *Machine) admitWaiting(most int) error {
 	defer func() { m.admitted += admitted }()
 	for _, scope := range m.freedScopes {
 		for {
-			if admitted == most {
+			if admitted >= most {
 				m.wakeCounter(flowcontrol.CounterKey{Scope: scope}, m.now)
 				break
 			}

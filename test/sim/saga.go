@@ -62,9 +62,9 @@ type saga struct {
 	gone      bool            // a purge was acknowledged
 	// cancelled means that a cancel was acknowledged, and that no pause was requested afterwards.
 	cancelled bool
-	// repeated means that a request was sent several times, so that it may still take effect. Cancels,
-	// which take effect once, do not count.
-	repeated bool
+	// late means that a request has no response, or was sent several times and is no cancel, which takes
+	// effect once: it may still take effect.
+	late bool
 	// partial means that it was restarted with commands of another saga.
 	partial bool
 }
@@ -160,8 +160,8 @@ func (c *client) operate(ctx context.Context, g *saga, op machine.Operation) (ma
 		tries++
 		return d.Partition(owner).Operate(ctx, op)
 	})
-	if _, once := op.(*machine.Signal); tries > 1 && !once {
-		c.sim.history.updateSaga(func() { g.repeated = true })
+	if _, once := op.(*machine.Signal); e != done || tries > 1 && !once {
+		c.sim.history.updateSaga(func() { g.late = true })
 	}
 	c.sim.trace.add("client: %T of %s: %s, outcome %v, %v", op, g.id, e, o.Code, err)
 	return o, e
@@ -187,7 +187,7 @@ func (c *client) pauseSaga(ctx context.Context, g *saga) {
 	before := c.find(ctx, g.id)
 	pause(ctx, time.Duration(c.rng.Int64N(int64(time.Second))))
 	after := c.find(ctx, g.id)
-	if known, _ := c.sim.history.sagaOf(g.id); before == nil || known.repeated || before.Status != machine.Paused {
+	if known, _ := c.sim.history.sagaOf(g.id); before == nil || known.late || before.Status != machine.Paused {
 		return
 	}
 	if after != nil && (after.Status != machine.Paused || after.Commands != before.Commands) {
@@ -230,7 +230,7 @@ func (s *Sim) releaseSagas(ctx context.Context, c *client) {
 	all := slices.Clone(s.history.sagas)
 	s.history.mu.Unlock()
 	for _, g := range all {
-		if g.cancelled && !g.repeated {
+		if g.cancelled && !g.late {
 			continue
 		}
 		if inv := c.find(ctx, g.id); inv != nil && inv.Status == machine.Paused && g.cancels == 0 {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -236,7 +237,11 @@ func TestPartitionRecoveryFromNewestReplica(t *testing.T) {
 		require.NoError(t, err, out)
 		t.Log(out)
 	}
-	lost := plan()
+	var lost []recovery
+	require.Eventually(t, func() bool { // followers know the leader that has stepped down for some seconds
+		lost = plan()
+		return !slices.ContainsFunc(lost, func(p recovery) bool { return strings.Contains(p.Refused, "once it has no leader") })
+	}, time.Minute, 100*time.Millisecond)
 	require.NotEmpty(t, lost)
 	discarded := 0
 	for _, p := range lost {

@@ -220,6 +220,9 @@ func (c *client) restart(ctx context.Context, g *saga) {
 	c.sim.history.updateSaga(func() {
 		if next.submitted = e; e == done && o.Code != machine.OK {
 			next.submitted = failed
+			if g.late { // an earlier try may have effect later
+				next.submitted = unknown
+			}
 		}
 	})
 }

@@ -22,26 +22,36 @@ const (
 	responseTimeout = 40 * time.Second
 )
 
+// settled is waitUntil, and restarts nodes that crash: those whose disk was slow may do so after the last fault.
+func (s *Sim) settled(limit time.Duration, condition func() bool) bool {
+	return s.waitUntil(limit, func() bool {
+		for _, n := range s.nodes {
+			s.restart(n)
+		}
+		return condition()
+	})
+}
+
 // settle waits until a healthy cluster has completed all work and checks its contents.
 func (s *Sim) settle(ctx context.Context) {
-	if !s.waitUntil(responseTimeout, s.allLed) {
-		s.violate("stuck: not all partitions are led %s after the last fault", responseTimeout)
+	if !s.settled(responseTimeout, s.allLed) {
+		s.violate("stuck: not all partitions are led %s after the last fault: %s", responseTimeout, s.leaders())
 		return
 	}
 	s.checkSuspension()
 	moving := ""
-	if !s.waitUntil(completionTimeout, func() bool { moving = s.misplaced(); return moving == "" }) {
+	if !s.settled(completionTimeout, func() bool { moving = s.misplaced(); return moving == "" }) {
 		s.violate("stuck: %s after the last fault %s", completionTimeout, moving)
 	}
 	unread := ""
-	if s.level.current() >= feature.Level4 && !s.waitUntil(completionTimeout, func() bool { unread = s.unread(); return unread == "" }) {
+	if s.level.current() >= feature.Level4 && !s.settled(completionTimeout, func() bool { unread = s.unread(); return unread == "" }) {
 		s.violate("stuck: %s after the last fault %s", completionTimeout, unread)
 	}
 	c := s.newClient(clients)
 	s.releaseSagas(ctx, c)
 	s.decideAll(ctx, c)
 	open := ""
-	if !s.waitUntil(completionTimeout, func() bool { open = s.pendingWork(); return open == "" }) {
+	if !s.settled(completionTimeout, func() bool { open = s.pendingWork(); return open == "" }) {
 		s.violate("stuck: %s after the last fault there is still %s", completionTimeout, open)
 	}
 	s.trace.add("at rest")
@@ -49,6 +59,23 @@ func (s *Sim) settle(ctx context.Context) {
 	s.checkShared(ctx, c)
 	s.finalReads(ctx, c)
 	s.checkReplicasEqual()
+}
+
+// leaders describes which nodes run, and whom they consider to lead each partition.
+func (s *Sim) leaders() (text string) {
+	for _, n := range s.nodes {
+		l := n.running()
+		if l == nil {
+			text += n.name + " is down; "
+			continue
+		}
+		for id := range s.opts.Partitions {
+			if p := l.partition(id); p != nil {
+				text += fmt.Sprintf("%s: partition %d, leads: %t, knows %q; ", n.name, id, p.Leading(), p.Leader().ID)
+			}
+		}
+	}
+	return text
 }
 
 // pendingWork describes the pending work of the cluster, "" if there is none.

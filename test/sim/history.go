@@ -50,7 +50,7 @@ type history struct {
 	stamps        map[string]outcome
 	sleepers      map[string]bool // whether they have woken
 	sagas         []*saga
-	sharedResults map[string]*shared
+	commonResults map[string]*commonResult
 	unsignaled    map[ids.Invocation]bool // waiters whose signal may not have been sent
 	liveSignals   map[ids.Invocation]int  // signals that reached running attempts, see lostSignal
 }

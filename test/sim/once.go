@@ -16,8 +16,8 @@ import (
 	"platform/partition/machine"
 )
 
-// Requests of which each has one result for all: those with the same idempotency key, and a workflow with a
-// promise that several of its handlers try to complete.
+// Results that must be the same for all callers: those of requests with the same idempotency key, and the promise of
+// a workflow that several of its handlers try to complete.
 
 const (
 	tickets    = 6
@@ -61,23 +61,23 @@ const (
 // flowSee waits for the decision beside the run.
 func (s *Sim) flowSee(c *call) ([]byte, error) { return c.getPromise(decision), nil }
 
-// shared is what is known of a result that all who ask get. The mutex of the history covers its fields.
-type shared struct {
-	results []string // returned
-	winners []string // of a workflow: who was told to be the first
+// commonResult records a result that must be the same for all callers. history.mu covers its fields.
+type commonResult struct {
+	results []string // as returned to each caller
+	winners []string // of a workflow: the deciders that were told to be the first
 }
 
-// note changes what is known of a shared result.
-func (h *history) note(name string, change func(*shared)) {
+// note changes the record of a common result.
+func (h *history) note(name string, change func(*commonResult)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.sharedResults == nil {
-		h.sharedResults = map[string]*shared{}
+	if h.commonResults == nil {
+		h.commonResults = map[string]*commonResult{}
 	}
-	if h.sharedResults[name] == nil {
-		h.sharedResults[name] = &shared{}
+	if h.commonResults[name] == nil {
+		h.commonResults[name] = &commonResult{}
 	}
-	change(h.sharedResults[name])
+	change(h.commonResults[name])
 }
 
 // issueTicket requests a ticket with an idempotency key. Before feature level 2 keys with commas led to other
@@ -90,14 +90,15 @@ func (c *client) issueTicket(ctx context.Context, number int) {
 	inv.ID = ids.OfIdempotent("", inv.Target.Service, key, inv.Target.Handler, request)
 	out, e := c.call(ctx, inv)
 	if e == done {
-		c.sim.history.note(key, func(r *shared) { r.results = append(r.results, string(out)) })
+		c.sim.history.note(key, func(r *commonResult) { r.results = append(r.results, string(out)) })
 	}
 }
 
-// startFlow starts a workflow twice and lets some handlers decide and see.
+// startFlow starts a workflow twice, and handlers that complete and read its promise.
 func (c *client) startFlow(ctx context.Context) {
 	key := flowPrefix + c.number() + ",x"
 	c.background(func(own *client) {
+		own.sim.history.note(key, func(*commonResult) {})
 		for range 2 {
 			own.pending.Go(own.later(ctx, time.Second, func(own *client) { own.runFlow(ctx, key) }))
 		}
@@ -120,7 +121,7 @@ func (c *client) later(ctx context.Context, longest time.Duration, do func(own *
 	}
 }
 
-// runFlow starts the run of a workflow, which one of those who try does, and waits for its end.
+// runFlow requests the run of a workflow, of which there is only one, and waits for its end.
 func (c *client) runFlow(ctx context.Context, key string) {
 	inv := c.invoke(machine.Target{Service: "Flow", Key: key, Handler: "run", Type: target.WorkflowRun}, "")
 	inv.ID = ids.OfWorkflow("", inv.Target.Service, key)
@@ -135,7 +136,6 @@ func (c *client) runFlow(ctx context.Context, key string) {
 	if !o.ID.IsZero() { // that of a lower feature level
 		id = o.ID
 	}
-	c.sim.history.note(key, func(*shared) {})
 	end, e, err := retry(ctx, c, func(ctx context.Context, d *fabric.Directory) (partition.Ending, error) {
 		return d.Partition(owner).Await(ctx, id)
 	})
@@ -145,7 +145,7 @@ func (c *client) runFlow(ctx context.Context, key string) {
 	case e == done && end.Result.Failure != nil:
 		c.sim.violate("the run of %s failed: %+v", key, end.Result.Failure)
 	case e == done:
-		c.sim.history.note(key, func(r *shared) { r.results = append(r.results, string(end.Result.Value)) })
+		c.sim.history.note(key, func(r *commonResult) { r.results = append(r.results, string(end.Result.Value)) })
 	}
 }
 
@@ -155,7 +155,7 @@ func (c *client) decide(ctx context.Context, key string) {
 	if e != done {
 		return
 	}
-	c.sim.history.note(key, func(r *shared) {
+	c.sim.history.note(key, func(r *commonResult) {
 		if string(out) == first {
 			r.winners = append(r.winners, name)
 		}
@@ -165,7 +165,7 @@ func (c *client) decide(ctx context.Context, key string) {
 func (c *client) see(ctx context.Context, key string) {
 	out, e := c.call(ctx, c.invoke(machine.Target{Service: "Flow", Key: key, Handler: "see", Type: target.WorkflowShared}, ""))
 	if e == done {
-		c.sim.history.note(key, func(r *shared) { r.results = append(r.results, string(out)) })
+		c.sim.history.note(key, func(r *commonResult) { r.results = append(r.results, string(out)) })
 	}
 }
 
@@ -176,27 +176,27 @@ func (s *Sim) decideAll(ctx context.Context, c *client) {
 	}
 }
 
-// flows returns the keys of the workflows that have run.
+// flows returns the keys of the workflows, some of which may not have run.
 func (s *Sim) flows() []string {
-	return slices.DeleteFunc(s.sharedNames(), func(name string) bool { return !strings.HasPrefix(name, flowPrefix) })
+	return slices.DeleteFunc(s.commonNames(), func(name string) bool { return !strings.HasPrefix(name, flowPrefix) })
 }
 
-func (s *Sim) sharedNames() []string {
+func (s *Sim) commonNames() []string {
 	s.history.mu.Lock()
 	defer s.history.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.history.sharedResults))
+	return slices.Sorted(maps.Keys(s.history.commonResults))
 }
 
-// checkShared checks that all who asked for a result got the same one.
-func (s *Sim) checkShared(ctx context.Context, c *client) {
+// checkCommonResults checks that all callers got the same result.
+func (s *Sim) checkCommonResults(ctx context.Context, c *client) {
 	for i := range tickets {
 		c.issueTicket(ctx, i)
 	}
 	for _, key := range s.flows() {
 		c.see(ctx, key)
 	}
-	for _, name := range s.sharedNames() {
-		r := s.history.sharedResults[name]
+	for _, name := range s.commonNames() {
+		r := s.history.commonResults[name]
 		slices.Sort(r.results)
 		if all := slices.Compact(slices.Clone(r.results)); len(all) > 1 {
 			s.violate("duplicate: %s has the results %q", name, all)

@@ -51,7 +51,7 @@ func (s *Sim) sagaRun(c *call) ([]byte, error) {
 	return []byte(id), nil
 }
 
-// saga is what is known of an invocation of Saga/run. The mutex of the history covers its fields.
+// saga records an invocation of Saga/run and the requests that concern it. history.mu covers its fields.
 type saga struct {
 	id        ids.Invocation
 	submitted outcome
@@ -289,7 +289,7 @@ func (s *Sim) checkSaga(g *saga, inv *machine.Invocation, ledger map[string]int)
 		}
 	case failure.Message == undone.message:
 		if g.cancels == 0 {
-			s.violate("%s was cancelled by nobody", id)
+			s.violate("%s was cancelled without a request", id)
 		}
 		if begun != 1 || undid != 1 {
 			s.violate("%s was cancelled with %d, %d and %d entries", id, begun, called, undid)

@@ -56,7 +56,7 @@ func (s *Sim) settle(ctx context.Context) {
 	}
 	s.trace.add("at rest")
 	s.resolveUnknown(ctx, c)
-	s.checkShared(ctx, c)
+	s.checkCommonResults(ctx, c)
 	s.finalReads(ctx, c)
 	s.checkReplicasEqual()
 }

@@ -58,7 +58,7 @@ func TestWhatFollowsARefusedEntryIsNotStored(t *testing.T) {
 		return len(p.order.proposed) == 2
 	}, time.Minute, time.Millisecond)
 	close(write.released)
-	before.wg.Wait() // it is stored, but may not be committed any more
+	before.wg.Wait() // the entry was stored; whether it is committed depends on the next leader
 	after.wg.Wait()
 	require.Len(t, after.errs, 1)
 	require.ErrorIs(t, after.errs[0], ErrUnknownOutcome)

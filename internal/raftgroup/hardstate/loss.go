@@ -226,7 +226,7 @@ func (l *Loss) Accept(logs *logstore.DB, group uint32, hard *File) error {
 }
 
 // dropDamaged removes what cannot be read from the log database, whose groups keep the rest. Entries of the group up to last may
-// exist although they are not on record. A range tombstone would not keep the next start from reading what is damaged.
+// exist although they are not on record.
 func (h *File) dropDamaged(logs *logstore.DB, group uint32, last uint64) error {
 	extents := map[uint32]logstore.Extent{}
 	for other, rec := range h.content().Groups {

@@ -18,11 +18,7 @@ import (
 func damagedLogs(t *testing.T, hard *File, damaged, snapshot uint64, ends ...uint64) (open func() (*logstore.DB, func())) {
 	t.Helper()
 	dir := t.TempDir()
-	open = func() (*logstore.DB, func()) {
-		db, err := logstore.Open(dir, logstore.Options{Logger: quiet})
-		require.NoError(t, err)
-		return db, func() { require.NoError(t, db.Close()) }
-	}
+	open = opener(t, dir)
 	from := uint64(0)
 	for _, end := range ends {
 		db, closeDB := open()
@@ -123,11 +119,7 @@ func TestGroupsWithoutRecordAreKept(t *testing.T) {
 // The entry after a large one, a part of which cannot be read, is kept.
 func TestTheEntryAfterADamagedLargeOneIsKept(t *testing.T) {
 	dir := t.TempDir()
-	open := func() (*logstore.DB, func()) {
-		db, err := logstore.Open(dir, logstore.Options{Logger: quiet})
-		require.NoError(t, err)
-		return db, func() { require.NoError(t, db.Close()) }
-	}
+	open := opener(t, dir)
 	db, closeDB := open()
 	s, err := db.Storage(7)
 	require.NoError(t, err)
@@ -171,11 +163,7 @@ func TestTheEntryAfterADamagedLargeOneIsKept(t *testing.T) {
 func TestDamageInALogWithLargeIndexesIsAccepted(t *testing.T) {
 	const base = uint64(1e15)
 	dir := t.TempDir()
-	open := func() (*logstore.DB, func()) {
-		db, err := logstore.Open(dir, logstore.Options{Logger: quiet})
-		require.NoError(t, err)
-		return db, func() { require.NoError(t, db.Close()) }
-	}
+	open := opener(t, dir)
 	hard, g := openHard(t, vfs.NewMem())
 	defer func() { require.NoError(t, hard.Close()) }()
 	db, closeDB := open()

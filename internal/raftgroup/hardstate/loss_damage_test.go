@@ -26,6 +26,15 @@ func randomLogs(group uint32, last uint64) (logs []*raft.Log) {
 	return logs
 }
 
+// opener returns a function that opens the log database in dir, and returns a function that closes it.
+func opener(t *testing.T, dir string) func() (*logstore.DB, func()) {
+	return func() (*logstore.DB, func()) {
+		db, err := logstore.Open(dir, logstore.Options{Logger: quiet})
+		require.NoError(t, err)
+		return db, func() { require.NoError(t, db.Close()) }
+	}
+}
+
 // damageEntry changes a byte of an entry in the tables of a closed database.
 func damageEntry(t *testing.T, dir string, log *raft.Log) {
 	t.Helper()
@@ -60,11 +69,7 @@ func TestLossesInABlockOfSeveralGroupsAreAccepted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			open := func() (*logstore.DB, func()) {
-				db, err := logstore.Open(dir, logstore.Options{Logger: quiet})
-				require.NoError(t, err)
-				return db, func() { require.NoError(t, db.Close()) }
-			}
+			open := opener(t, dir)
 			hard, _ := openHard(t, vfs.NewMem())
 			defer func() { require.NoError(t, hard.Close()) }()
 			db, closeDB := open()

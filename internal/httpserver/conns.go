@@ -2,6 +2,7 @@ package httpserver
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -38,6 +39,7 @@ type perAddress struct {
 	problem      Problem
 	refused      *refusals // new connections, and forwarded requests
 	closed       *refusals // connections that cancelled too many requests
+	refusing     atomic.Int64
 
 	mu      sync.Mutex // guards the fields below, and those of the sources
 	sources map[netip.Addr]*source
@@ -105,13 +107,43 @@ func (l *perAddress) leave(addr netip.Addr, completed int64, now time.Time) {
 	}
 }
 
-// refuse sends a response in HTTP/1.1 and closes the connection.
+const (
+	// maxRefusing is how many refused connections wait for their request at a time.
+	maxRefusing = 64
+	// refusalTimeout is how long each of them waits, and how long it stays open after the response.
+	refusalTimeout = time.Second
+	// maxRefusedInput is how many bytes of their request are read, and dropped.
+	maxRefusedInput = 64 << 10
+)
+
+// refuse sends a response in HTTP/1.1 and closes the connection. The response waits for the first bytes of
+// the request, because clients treat one that they have not asked for as a broken connection. If maxRefusing
+// connections wait, further ones get it at once.
 func (l *perAddress) refuse(c net.Conn, message string) {
+	if l.refusing.Add(1) > maxRefusing {
+		l.refusing.Add(-1)
+		_ = c.SetDeadline(time.Now().Add(time.Millisecond))
+		l.writeRefusal(c, message)
+		_ = c.Close()
+		return
+	}
+	go func() {
+		defer l.refusing.Add(-1)
+		defer c.Close()
+		_ = c.SetReadDeadline(time.Now().Add(refusalTimeout))
+		buf := make([]byte, 1<<10)
+		_, _ = c.Read(buf)
+		_ = c.SetDeadline(time.Now().Add(refusalTimeout))
+		l.writeRefusal(c, message)
+		// If input were unread, the close would be a reset, at which clients drop the response.
+		_, _ = io.CopyBuffer(io.Discard, io.LimitReader(c, maxRefusedInput), buf)
+	}()
+}
+
+func (l *perAddress) writeRefusal(c net.Conn, message string) {
 	const status = http.StatusServiceUnavailable
-	_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
 	header, body := l.problem(status, "RT0026", message)
 	_, _ = c.Write(response(status, "Retry-After: 1\r\n", header, body))
-	_ = c.Close()
 }
 
 // refusals logs refused or closed connections, at most one line in ten seconds.

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +51,50 @@ func TestOneAddressHasALimitOfConnections(t *testing.T) {
 		defer again.Close()
 		return resp.StatusCode == http.StatusNotFound
 	}, time.Minute, 10*time.Millisecond, "a closed connection makes room")
+}
+
+// Clients treat a response that they have not asked for as a broken connection, and lose one that is
+// followed by a reset.
+func TestTheResponseOfARefusedConnectionFollowsItsRequest(t *testing.T) {
+	addr, stop := start(t, Config{Handler: http.NotFoundHandler(), AddressConnections: 1})
+	defer stop()
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", addr)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	first := dial()
+	_, err := io.WriteString(first, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	require.NoError(t, err)
+	_, err = http.ReadResponse(bufio.NewReader(first), nil)
+	require.NoError(t, err)
+
+	refused := dial()
+	require.NoError(t, refused.SetReadDeadline(time.Now().Add(refusalTimeout/10)))
+	n, err := refused.Read(make([]byte, 1))
+	require.Zero(t, n, "a response without a request")
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+
+	require.NoError(t, refused.SetDeadline(time.Now().Add(time.Minute)))
+	body := strings.Repeat("x", maxRefusedInput/2)
+	_, err = io.WriteString(refused, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+body)
+	require.NoError(t, err)
+	resp, err := http.ReadResponse(bufio.NewReader(refused), nil)
+	require.NoError(t, err)
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "RT0026")
+
+	silent := make([]net.Conn, maxRefusing)
+	for i := range silent {
+		silent[i] = dial()
+	}
+	beyond := dial()
+	_ = beyond.SetReadDeadline(time.Now().Add(time.Minute))
+	resp, err = http.ReadResponse(bufio.NewReader(beyond), nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
 }
 
 // A host with a network of IPv6 addresses has no more connections than one with a single address.

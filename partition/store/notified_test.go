@@ -33,7 +33,7 @@ func TestNotifyingManyInvocationsReadsEachRowOnce(t *testing.T) {
 		txn.eachNotified(&of, prefix, func([]byte) bool { found++; return true })
 		require.Equal(t, 1, found)
 	}
-	require.Less(t, time.Since(began), 5*time.Second)
+	require.Less(t, time.Since(began), 30*time.Second)
 }
 
 func TestRowsOfNotificationsAreFoundInAnyWriteSet(t *testing.T) {

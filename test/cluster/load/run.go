@@ -238,6 +238,7 @@ func (r *Run) Stop(ctx context.Context) Report {
 	errs := make([]error, len(r.checks))
 	for i, c := range r.checks {
 		reader := r.newClient(anyNode)
+		reader.requestTimeout = r.cfg.RetryTimeout // reads wait for the additions that are queued before them
 		r.wg.Go(func() { errs[i] = c.check(ctx, reader) })
 	}
 	r.wg.Wait()

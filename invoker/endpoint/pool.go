@@ -51,7 +51,7 @@ type dialing struct {
 }
 
 func newPool(c *Client, a *Address) *pool {
-	p := &pool{client: c, addr: a, room: c.cfg.MaxStreams}
+	p := &pool{client: c, addr: a, room: c.cfg.MaxStreams, retired: map[*http.ClientConn]struct{}{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
@@ -62,6 +62,10 @@ const (
 	// sharedTries is the number of tries on shared connections. Some peers close each
 	// connection after a few requests, so one request could fail on each of them.
 	sharedTries = 2
+	// maxSpare is the number of connections with capacity from which a connection that was opened for one
+	// request is not kept after it. A peer that refuses requests on shared connections would otherwise get
+	// another connection for each request.
+	maxSpare = 16
 )
 
 // roundTrip sends a request. If the peer reports that it has not processed it, because it
@@ -76,12 +80,12 @@ func (p *pool) roundTrip(r *http.Request, b *body) (*http.Response, error) {
 		if b != nil {
 			if r.Body, err = b.try(); err != nil {
 				conn.Release()
-				p.share(conn, try)
+				p.share(conn, try, nil)
 				return nil, err // aborted meanwhile
 			}
 		}
 		resp, err := conn.RoundTrip(r)
-		p.share(conn, try)
+		p.share(conn, try, err)
 		if err == nil {
 			resp.Body = &watched{ReadCloser: resp.Body, p: p, conn: conn}
 			return resp, nil
@@ -141,18 +145,39 @@ func (p *pool) take(ctx context.Context, try int) (*http.ClientConn, error) {
 	return conn, nil
 }
 
-// share adds a connection that was opened for one request to the pool.
-func (p *pool) share(conn *http.ClientConn, try int) {
+// share adds a connection that was opened for one request to the pool, unless the peer has refused even that request, or
+// other connections suffice.
+func (p *pool) share(conn *http.ClientConn, try int, err error) {
 	if try <= sharedTries {
 		return // already in the pool
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
+	if err != nil && unprocessed(err) {
 		conn.Close()
 		return
 	}
-	p.conns = append(p.conns, conn)
+	if p.addSpare(conn) {
+		return
+	}
+	conn.SetStateHook(p.closeIdle) // calls it, possibly now; it takes the pool's mutex
+	p.closeIdle(conn)
+}
+
+// addSpare adds a connection to the pool. It returns false if it has been added to the retired ones instead.
+func (p *pool) addSpare(conn *http.ClientConn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	spare := 0
+	for _, c := range p.conns {
+		if c.Available() > 0 && c.InFlight() < p.client.cfg.MaxStreams {
+			spare++
+		}
+	}
+	if !p.closed && spare < maxSpare {
+		p.conns = append(p.conns, conn)
+		return true
+	}
+	p.retired[conn] = struct{}{}
+	return false
 }
 
 // reserve reserves a stream on a pooled connection, or opens one.
@@ -175,8 +200,15 @@ func (p *pool) reserve(ctx context.Context) (*http.ClientConn, error) {
 }
 
 // find returns the first connection with capacity, so that few are busy and the others
-// become idle and close. Without one it joins or starts a dial.
+// become idle and close. Without one it joins or starts a dial. Idle connections whose peer
+// accepts no streams are closed, since nothing else bounds their number.
 func (p *pool) find() (*http.ClientConn, *dialing, error) {
+	var useless []*http.ClientConn
+	defer func() {
+		for _, conn := range useless {
+			conn.Close()
+		}
+	}()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -187,7 +219,12 @@ func (p *pool) find() (*http.ClientConn, *dialing, error) {
 		if conn.InFlight() < p.client.cfg.MaxStreams && conn.Reserve() == nil {
 			return conn, nil, nil
 		}
-		if conn.Err() != nil {
+		dead := conn.Err() != nil
+		if !dead && conn.InFlight() == 0 && conn.Available() == 0 {
+			useless = append(useless, conn)
+			dead = true
+		}
+		if dead {
 			p.conns = slices.Delete(p.conns, i, i+1)
 			i--
 		}
@@ -240,7 +277,8 @@ func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
 	conns := slices.AppendSeq(p.conns, maps.Keys(p.retired))
-	p.conns, p.retired = nil, nil
+	p.conns = nil
+	clear(p.retired)
 	p.mu.Unlock()
 	for _, conn := range conns {
 		conn.Close()

@@ -36,9 +36,6 @@ func (p *pool) withdraw(conn *http.ClientConn) bool {
 		return false
 	}
 	p.conns = slices.Delete(p.conns, i, i+1)
-	if p.retired == nil {
-		p.retired = map[*http.ClientConn]struct{}{}
-	}
 	p.retired[conn] = struct{}{}
 	return true
 }

@@ -45,7 +45,7 @@ const (
 	refuse                // the response has an error status
 	finish                // the endpoint sent the last step
 	fail                  // the attempt failed
-	retry                 // a failed attempt without pending proposals: another one follows
+	retry                 // the next attempt is delayed: the last one failed, and has no pending proposals
 	report                // the same: none follows
 	yield                 // the invocation is to pause
 	unstored              // the server's own step was rejected
@@ -75,6 +75,7 @@ type transition struct {
 var transitions = [stateCount][eventCount]transition{
 	waiting: {
 		granted: {to: loading},
+		retry:   {to: backingOff}, // before its first attempt, see delaySpin
 		yield:   {to: reporting},
 		drop:    {to: gone},
 	},

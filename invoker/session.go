@@ -47,7 +47,8 @@ func (iv *Invoker) openSession(p attempts.Partition) *Session {
 // started again; one with a newer number replaces it.
 func (s *Session) Run(r *machine.Run) {
 	id, number := r.Invocation.ID, r.Invocation.Attempt
-	if s.iv.slots.backlogged() && s.task(id) == nil && !r.Invocation.Pausing {
+	previous := s.task(id)
+	if s.iv.slots.backlogged() && previous == nil && !r.Invocation.Pausing {
 		s.iv.enqueue(r.Invocation.VQueue(), r.Invocation.Length > 1, waiter{s: s, id: id, number: number})
 		return
 	}
@@ -57,6 +58,15 @@ func (s *Session) Run(r *machine.Run) {
 	if r.Invocation.Pausing { // since before this leadership
 		if s.add(t) {
 			t.yield()
+		}
+		return
+	}
+	if previous != nil {
+		t.follow(previous, r.Invocation.Length)
+	}
+	if t.spins > 0 {
+		if s.add(t) {
+			t.delaySpin()
 		}
 		return
 	}

@@ -158,6 +158,10 @@ func (r *Router) callLarge(ctx context.Context, inv *machine.Invoke, stored func
 	if errors.Is(err, ErrNotFound) { // there was no leader for longer than results are kept
 		err = &UnavailableError{Err: errors.New("the invocation was stored, but its result is not kept any longer")}
 	}
+	if down, ok := errors.AsType[*UnavailableError](err); ok && inv.IdempotencyKey == nil {
+		// It is safe to wait again, but not to repeat the call: that would be another invocation.
+		err = &UnavailableError{Err: down.Err}
+	}
 	return a, err
 }
 

@@ -266,3 +266,49 @@ func TestAnAttachWhoseResultExpiredInAFailoverIsNotReportedAsUnknown(t *testing.
 		}
 	}
 }
+
+// storing is a replica that stores an invocation and then cannot be reached for its result.
+type storing struct {
+	restarted
+	errs []error // of the requests for the result, one after the other; the last one stays
+}
+
+func (s *storing) Invoke(context.Context, *machine.Invoke) (machine.Outcome, error) {
+	return machine.Outcome{}, nil
+}
+
+func (s *storing) Await(context.Context, ids.Invocation) (partition.Ending, error) {
+	err := s.errs[0]
+	s.errs = s.errs[min(1, len(s.errs)-1):]
+	return partition.Ending{}, err
+}
+
+// A call whose invocation has been stored is safe to repeat only with an idempotency key, whatever
+// becomes of the request for its result.
+func TestAStoredCallIsNotReportedAsSafeToRetry(t *testing.T) {
+	key := "key"
+	for name, errs := range map[string][]error{
+		"no leader any longer":            {fabric.ErrUnreachable},
+		"too much to do":                  {raftgroup.ErrOverloaded},
+		"interrupted, and expired since":  {raftgroup.ErrUnknownOutcome, partition.ErrNotFound},
+		"expired":                         {partition.ErrNotFound},
+		"its leader failed, and no other": {raftgroup.ErrUnknownOutcome},
+	} {
+		for _, idempotencyKey := range []*string{nil, &key} {
+			t.Run(fmt.Sprintf("%s, with a key %t", name, idempotencyKey != nil), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := &storing{errs: errs}
+					r := &Router{directory: fabric.NewDirectory(1, fabric.DirectoryConfig{Local: func(uint32) fabric.Local { return p }})}
+					inv := &machine.Invoke{
+						Target: machine.Target{Service: "S", Handler: "h"}, Input: make([]byte, largeInput),
+						IdempotencyKey: idempotencyKey, Retention: machine.Retention{Completion: machine.MinRetention},
+					}
+					_, err := r.Call(t.Context(), inv, func() {})
+					down, unavailable := errors.AsType[*UnavailableError](err)
+					require.True(t, unavailable, err)
+					require.Equal(t, idempotencyKey != nil && name != "expired", down.SafeToRetry, err)
+				})
+			})
+		}
+	}
+}

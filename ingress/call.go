@@ -160,18 +160,22 @@ func (s *Server) holdResult(ctx context.Context, mem *reservation, inv *machine.
 		mem.charge(n)
 		return nil
 	}
+	repeatable := inv.IdempotencyKey != nil
 	response.Result.Value = nil
 	waiting, cancel := context.WithTimeout(ctx, s.cfg.resultTimeout)
 	defer cancel()
 	if !mem.awaitResponse(waiting, n) {
 		if ctx.Err() != nil {
-			return s.explain(ctx, ctx.Err(), response.ID, true)
+			return s.explain(ctx, ctx.Err(), response.ID, repeatable)
 		}
-		return noRoomForResult(response.ID, mem.account, inv.IdempotencyKey != nil)
+		return noRoomForResult(response.ID, mem.account, repeatable)
 	}
 	again, err := s.invocations.Output(ctx, response.ID)
+	if down, ok := errors.AsType[*routing.UnavailableError](err); ok && !repeatable {
+		err = &routing.UnavailableError{Err: down.Err} // reading again is safe, calling again is not
+	}
 	if err != nil {
-		return s.explain(ctx, err, response.ID, true)
+		return s.explain(ctx, err, response.ID, repeatable)
 	}
 	again.ID = response.ID
 	*response = again

@@ -273,3 +273,56 @@ func TestAResultWithoutMemoryIsKept(t *testing.T) {
 	require.EqualValues(t, "RT0026", problem.Platform)
 	require.Contains(t, problem.Message, "/platform/attach/"+id)
 }
+
+// A call that has ended is safe to repeat only with an idempotency key, even if the server cannot
+// read its result again.
+func TestACallWhoseResultCannotBeReadAgainIsNotReportedAsSafeToRetry(t *testing.T) {
+	const size = 6 << 20
+	f := &fakeInvocations{
+		call: func(_ context.Context, inv *machine.Invoke) (routing.Response, error) {
+			a := routing.Response{ID: inv.ID}
+			a.Result.Value = make([]byte, size)
+			return a, nil
+		},
+		output: func(context.Context, ids.Invocation) (routing.Response, error) {
+			return routing.Response{}, &routing.UnavailableError{SafeToRetry: true}
+		},
+	}
+	for _, key := range []string{"", "key"} {
+		bodies := budget.New(8<<20, 8<<20)
+		url := serving(t, Config{Budget: bodies, resultTimeout: time.Hour}, f) + "/Greeter/greet"
+		client := over(t, true)
+		first, err := client.Post(url, "", nil)
+		require.NoError(t, err)
+		defer first.Body.Close()
+
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, http.NoBody)
+		require.NoError(t, err)
+		if key != "" {
+			request.Header.Set("Idempotency-Key", key)
+		}
+		answered := make(chan *http.Response, 1)
+		go func() {
+			answer, err := client.Do(request)
+			if err != nil {
+				t.Error(err)
+			}
+			answered <- answer
+		}()
+		require.Eventually(t, func() bool { return goroutineIn("(*Account).AwaitResponse") }, time.Minute, time.Millisecond)
+		_, err = io.Copy(io.Discard, first.Body)
+		require.NoError(t, err)
+		second := <-answered
+		require.NotNil(t, second)
+		defer second.Body.Close()
+		require.Equal(t, http.StatusServiceUnavailable, second.StatusCode)
+		var problem errorBody
+		require.NoError(t, json.NewDecoder(second.Body).Decode(&problem))
+		if key != "" {
+			require.Equal(t, "1", second.Header.Get("Retry-After"))
+			continue
+		}
+		require.Empty(t, second.Header.Get("Retry-After"), "a repeated call would run again")
+		require.Contains(t, problem.Message, "/platform/attach/"+second.Header.Get("x-platform-id"))
+	}
+}

@@ -249,7 +249,7 @@ func (s *Server) reserveState(ctx context.Context, object Object) (release func(
 			Message: "not enough memory for the state besides the bodies in progress (networking.body-memory-limit, networking.connection-body-memory-limit); retry later",
 		}
 	}
-	return func() { account.Release(detail.Bytes) }, nil
+	return func() { account.Return(detail.Bytes) }, nil
 }
 
 // getStateChange responds with the status of an update.

@@ -87,6 +87,23 @@ func TestStatesAreReadWithinTheBudget(t *testing.T) {
 	require.NotEmpty(t, refused.Header().Get("Retry-After"))
 }
 
+// Reads of small states leave the part of the memory that is reserved for small bodies as it was.
+func TestReadingStatesKeepsTheReserveOfSmallBodies(t *testing.T) {
+	const small, limit = 64 << 10, 16 << 20
+	w := seeded(t, nil)
+	w.detail = &ObjectDetail{ObjectSummary: ObjectSummary{Service: "Counter", Key: "k", Entries: 1, Bytes: small}}
+	bodies := budget.New(limit, limit)
+	for range limit / small {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost:9070/services/Counter/state?object_key=k", nil)
+		out := httptest.NewRecorder()
+		w.Handler().ServeHTTP(out, r.WithContext(budget.With(t.Context(), bodies.Account())))
+		require.Equal(t, http.StatusOK, out.Code)
+	}
+	require.True(t, bodies.Account().Reserve(limit))
+	require.False(t, bodies.Account().Reserve(limit/8), "large bodies have used up the memory that is for all")
+	require.True(t, bodies.Account().Reserve(small), "small ones have some of their own")
+}
+
 // Values of promises are payloads.
 func TestPromisesAreShownToReaders(t *testing.T) {
 	text, binary := []byte("done"), []byte{0xff}

@@ -3,11 +3,14 @@ package backend
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"platform/admin"
+	"platform/internal/cluster/routing"
 	"platform/internal/ids"
 	"platform/internal/target"
 	"platform/internal/version"
@@ -27,7 +30,7 @@ const (
 func (o *operator) State(ctx context.Context, object admin.Object) (admin.State, error) {
 	entries, complete, err := o.router.State(ctx, machine.Object{Scope: object.Scope, Service: object.Service, Key: object.Key}, stateLimit)
 	if err != nil {
-		return admin.State{}, err
+		return admin.State{}, operatorError(err)
 	}
 	if !complete {
 		return admin.State{}, refuse(500, "the state is larger than %d bytes", stateLimit)
@@ -64,13 +67,16 @@ func (o *operator) UpdateState(ctx context.Context, u admin.StateUpdate, wait bo
 		defer cancel()
 	}
 	answer, err := o.router.Attach(waiting, inv.ID)
-	if !wait && err != nil && waiting.Err() != nil && ctx.Err() == nil {
+	down, unavailable := errors.AsType[*routing.UnavailableError](err)
+	switch {
+	case err == nil:
+		return changeOf(inv.ID, &answer.Result), nil
+	case !wait && (unavailable || waiting.Err() != nil) && ctx.Err() == nil: // it is stored in any case
 		return admin.StateChange{ID: inv.ID, Status: admin.ChangeQueued}, nil
+	case unavailable:
+		return admin.StateChange{}, fmt.Errorf("%w; the update is stored and will be applied, do not repeat it: GET /state-updates/%s shows its status: %w", admin.ErrUnavailable, inv.ID, down)
 	}
-	if err != nil {
-		return admin.StateChange{}, operatorError(err)
-	}
-	return changeOf(inv.ID, &answer.Result), nil
+	return admin.StateChange{}, operatorError(err)
 }
 
 // replacement returns the update in key order, so that its encoding is deterministic.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -78,7 +79,7 @@ func (s *Server) updateDeployment(c echo.Context) error {
 	}
 	now := located(discovered, endpoint)
 	now.ID = known.ID
-	updated, err := s.storeUpdate(ctx, body.DryRun, metadata.Update{Deployment: now, Overwrite: body.Overwrite})
+	updated, err := s.storeUpdate(ctx, body.DryRun, known, metadata.Update{Deployment: now, Overwrite: body.Overwrite})
 	if err != nil {
 		return err
 	}
@@ -129,8 +130,15 @@ func (s *Server) hasSecretHeaders(r *discovery.Request) bool {
 	return false
 }
 
-// storeUpdate stores an update, or only validates it if dryRun.
-func (s *Server) storeUpdate(ctx context.Context, dryRun bool, u metadata.Update) (*metadata.Deployment, error) {
+// storeUpdate stores an update, or only validates it if dryRun. The update contains what it does not
+// change as it was before the discovery, so it is refused if another request has changed that since.
+// Requests to several nodes at the same moment are not noticed.
+func (s *Server) storeUpdate(ctx context.Context, dryRun bool, known *metadata.Deployment, u metadata.Update) (*metadata.Deployment, error) {
+	s.updating.Lock()
+	defer s.updating.Unlock()
+	if now := s.registry.Schemas().Deployments[known.ID]; now != nil && !reflect.DeepEqual(requestOf(now), requestOf(known)) {
+		return nil, &rest.Error{Status: http.StatusConflict, Message: fmt.Sprintf("another request has changed the address or the headers of deployment %s meanwhile; nothing was changed, repeat the request", known.ID)}
+	}
 	if dryRun {
 		return s.registry.PlanUpdate(u)
 	}

@@ -178,3 +178,29 @@ func TestUpdatesCanLeadToOneAddressTwice(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, w.ask(t, "DELETE", first+"?force=true", "").StatusCode)
 	require.Equal(t, http.StatusOK, w.ask(t, "POST", "/deployments", `{"uri":"http://b","force":true}`).StatusCode)
 }
+
+// The discovery of an update takes a while. It must not undo what another request has changed
+// meanwhile.
+func TestConcurrentUpdatesOfADeploymentDoNotUndoEachOther(t *testing.T) {
+	w := newTestServer(t, nil)
+	offer := func() (*metadata.Deployment, error) {
+		return &metadata.Deployment{MinProtocol: 5, MaxProtocol: 5, Services: []*metadata.Service{{Name: "Greeter"}}}, nil
+	}
+	w.offers["http://a/"] = offer
+	requireStatus(t, http.StatusCreated, w.ask(t, "POST", "/deployments", `{"uri":"http://a","additional_headers":{"authorization":"old"}}`))
+	id := w.store.Schemas().Services["Greeter"].Deployment
+	path := "/deployments/" + string(id)
+	w.offers["http://b/"] = func() (*metadata.Deployment, error) {
+		requireStatus(t, http.StatusOK, w.ask(t, "PATCH", path, `{"additional_headers":{"authorization":"new"}}`))
+		return offer()
+	}
+	refused := w.ask(t, "PATCH", path, `{"uri":"http://b"}`)
+	requireStatus(t, http.StatusConflict, refused)
+	stored := w.store.Schemas().Deployments[id]
+	require.Equal(t, "new", stored.AdditionalHeaders["authorization"])
+	require.Equal(t, "http://a/", stored.URI)
+
+	w.offers["http://b/"] = offer
+	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", path, `{"uri":"http://b"}`))
+	require.Equal(t, "new", w.store.Schemas().Deployments[id].AdditionalHeaders["authorization"])
+}

@@ -28,11 +28,13 @@ const maxUnsent = 256 << 10
 // Here one goroutine sends what has accumulated since its last call, for all streams.
 // DESIGN.md has the measurements.
 //
-// conn also inspects how the peer begins and how streams end, see greeting and resetFilter.
+// conn also inspects how the peer begins, how many frames it sends, and how streams end, see greeting, frameBudget and
+// resetFilter.
 type conn struct {
 	net.Conn
 	maySend  func() error  // nil: no check
 	greeting greeting      // used by the transport's reading goroutine
+	frames   frameBudget   // likewise
 	isReady  bool          // likewise; ready is closed
 	ready    chan struct{} // closed when the peer's settings are in effect, or reading has failed
 	readErr  error         // error before ready
@@ -45,7 +47,7 @@ type conn struct {
 }
 
 func newConn(c net.Conn, maySend func() error) *conn {
-	out := &conn{Conn: c, maySend: maySend, ready: make(chan struct{})}
+	out := &conn{Conn: c, maySend: maySend, frames: frameBudget{credit: frameCredit, refilled: time.Now()}, ready: make(chan struct{})}
 	out.change.L = &out.mu
 	return out
 }
@@ -68,10 +70,22 @@ func (c *conn) Read(p []byte) (int, error) {
 			return 0, errNoGreeting
 		}
 	}
+	if !c.frames.add(p[:n]) && !c.refill() {
+		n, err = 0, errFrameFlood
+	}
 	if err != nil {
 		c.setReady(err)
 	}
 	return n, err
+}
+
+// refill returns false if the peer has sent too many frames.
+func (c *conn) refill() bool {
+	c.mu.Lock()
+	sent := c.filter.sent
+	c.filter.sent = 0
+	c.mu.Unlock()
+	return c.frames.refill(sent, time.Now())
 }
 
 // setReady ends the wait for the greeting.

@@ -10,8 +10,10 @@ import "encoding/binary"
 // Layout of HTTP/2 frames (RFC 9113, 4.1 and 6).
 const (
 	frameData     = 0x0
+	frameHeaders  = 0x1
 	frameReset    = 0x3
 	flagEndStream = 0x1
+	flagPadded    = 0x8
 	resetLen      = frameHeaderLen + 4
 	prefaceLen    = 24
 )
@@ -22,6 +24,7 @@ type resetFilter struct {
 	left    int                  // remaining payload of the current frame
 	head    [frameHeaderLen]byte // of a frame that is split between writes
 	have    int                  // bytes in head
+	sent    int                  // HEADERS and DATA frames, for frameBudget
 }
 
 // pass appends p, which the transport writes, to b.
@@ -54,6 +57,9 @@ func (f *resetFilter) begin(p []byte) int {
 	if f.have += n; f.have == frameHeaderLen {
 		f.left = int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
 		f.have = 0
+		if f.head[frameTypeAt] <= frameHeaders {
+			f.sent++
+		}
 	}
 	return n
 }

@@ -1,0 +1,74 @@
+package endpoint
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+)
+
+// The frames of a flood would take as much of the CPU as the peer sends.
+func TestAFloodOfFramesEndsTheConnection(t *testing.T) {
+	for name, write := range map[string]func(p *peer, stream uint32) error{
+		"empty DATA": func(p *peer, stream uint32) error { return p.framer.WriteData(stream, false, nil) },
+		"padding": func(p *peer, stream uint32) error {
+			return p.framer.WriteDataPadded(stream, false, nil, make([]byte, 255))
+		},
+		"DATA of one byte": func(p *peer, stream uint32) error { return p.framer.WriteData(stream, false, []byte("x")) },
+		"PING":             func(p *peer, _ uint32) error { return p.framer.WritePing(false, [8]byte{}) },
+		"SETTINGS":         func(p *peer, _ uint32) error { return p.framer.WriteSettings() },
+		"WINDOW_UPDATE":    func(p *peer, stream uint32) error { return p.framer.WriteWindowUpdate(stream, 1) },
+		"PRIORITY":         func(p *peer, stream uint32) error { return p.framer.WritePriority(stream, http2.PriorityParam{}) },
+		"an unknown type":  func(p *peer, stream uint32) error { return p.framer.WriteRawFrame(0x77, 0, stream, []byte("xxxx")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := serveFrames(t, func(_ int, p *peer) {
+				p.greet()
+				stream, _, ok := p.request()
+				if !ok {
+					return
+				}
+				_ = p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: headers(":status", "200"), EndHeaders: true})
+				go p.drain()
+				for write(p, stream) == nil {
+				}
+			})
+			l := listen(a)
+			newClient(t, nil).Open(l).CloseWrite()
+			require.ErrorContains(t, <-l.ends, errFrameFlood.Error())
+		})
+	}
+}
+
+// SDKs may send each message in two frames, and update windows for each frame that they get.
+func TestOrdinaryFramesDoNotEndTheConnection(t *testing.T) {
+	const responses, messages = 2000, 5 * frameCredit
+	connections := make(chan struct{}, responses)
+	a := serveFrames(t, func(_ int, p *peer) {
+		connections <- struct{}{}
+		p.greet()
+		for n := 0; ; n++ {
+			stream, _, ok := p.request()
+			if !ok {
+				return
+			}
+			_ = p.framer.WriteWindowUpdate(stream, 100)
+			_ = p.framer.WriteWindowUpdate(0, 100)
+			_ = p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: headers(":status", "200"), EndHeaders: true})
+			for range 1 + n/(responses-1)*messages { // the last response is a long one
+				_ = p.framer.WriteData(stream, false, make([]byte, 8))
+				_ = p.framer.WriteData(stream, false, make([]byte, 1))
+			}
+			_ = p.framer.WriteData(stream, true, nil)
+		}
+	})
+	c := newClient(t, nil)
+	for n := range responses {
+		l := listen(a)
+		s := c.Open(l)
+		s.Write([]byte("x"))
+		s.CloseWrite()
+		require.NoError(t, <-l.ends, "response %d", n)
+	}
+	require.Len(t, connections, 1)
+}

@@ -143,6 +143,8 @@ func TestFailures(t *testing.T) {
 		{name: "force and not", method: "DELETE", path: "/deployments/dp_10000000000000000000009?force=false&force", status: 400, message: "The query parameter 'force' is given 2 times"},
 		{name: "two ways to choose", method: "PATCH", path: "/invocations/inv_1gdJBtdVEcM919dOBhoVBm3fUMlaIHnANr/resume?deployment=latest&Id=dp_10000000000000000000009", status: 400, message: "The query parameters 'Id' and 'deployment' both select a deployment"},
 		{name: "misspelt filter", method: "GET", path: "/invocations?statuss=running", status: 400, message: "unknown query parameter 'statuss'; did you mean 'status'?"},
+		{name: "undecodable filter", method: "GET", path: "/invocations?service=a;b", status: 400, message: "the query cannot be decoded"},
+		{name: "undecodable limit", method: "GET", path: "/failures?limit=%zz", status: 400, message: "the query cannot be decoded"},
 		{name: "misspelt mode", method: "DELETE", path: "/invocations/" + ids.NewInvocation(7, [16]byte{1}).String() + "?mod=Kill", status: 400, message: "did you mean 'mode'?"},
 		{name: "parameter where there is none", method: "GET", path: "/services?limit=3", status: 400, message: "unknown query parameter 'limit'; there are none here"},
 		{name: "unknown field of a registration", method: "POST", path: "/deployments", body: `{"uri":"http://a","forse":true}`, status: 422, message: "unknown field 'forse'; did you mean 'force'?"},

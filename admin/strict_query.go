@@ -3,6 +3,7 @@ package admin
 import (
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 
 	"github.com/labstack/echo/v4"
@@ -24,6 +25,10 @@ func rejectUnknownQuery(next echo.HandlerFunc) echo.HandlerFunc {
 		op, described := operations[method+" "+c.Path()]
 		if !described || op.AnyQuery {
 			return next(c)
+		}
+		// The router skips what it cannot decode: a list would be without its filter.
+		if _, err := url.ParseQuery(c.Request().URL.RawQuery); err != nil {
+			return rest.BadRequest("the query cannot be decoded: %v", err)
 		}
 		names := op.QueryNames()
 		for _, given := range slices.Sorted(maps.Keys(c.QueryParams())) {

@@ -89,7 +89,7 @@ func updateOperation(id string) operation {
 	return operation{
 		ID: id, Tag: "deployment", Body: deploymentUpdate{},
 		Summary:   "Change a deployment in place: invocations in flight continue at the new address",
-		Responses: openapi.OK("The updated deployment", deploymentView{}), Errors: []int{400, 404, 415, 422, 502, 503},
+		Responses: openapi.OK("The updated deployment", deploymentView{}), Errors: []int{400, 404, 409, 415, 422, 502, 503},
 	}
 }
 

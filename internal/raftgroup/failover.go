@@ -133,6 +133,7 @@ func (g *Group) succeed(addr raft.ServerAddress) {
 // votes. A replica that has failed or is about to stop must not lead again.
 func (g *Group) stand(r *raft.Raft) {
 	if r.State() == raft.Follower && !g.ending() {
+		g.port.silence.standing()
 		g.port.timeoutNow(g.cfg.Profile.ElectionTimeout)
 	}
 }
@@ -201,20 +202,31 @@ func (v voted) awaitTurn(ctx context.Context, wait, grace time.Duration) bool {
 	}
 }
 
-// successionRank returns the local replica's rank among the surviving voters. The order is
-// rotated by group, so that one survivor does not take over all groups.
+// successionRank returns the local replica's rank among the surviving voters.
 func (g *Group) successionRank(dead raft.ServerID) (int, bool) {
+	i := slices.Index(g.succession(dead), g.cfg.LocalID)
+	return i, i >= 0
+}
+
+// precedes reports whether another voter comes before this replica in the order of succession.
+func (g *Group) precedes(other raft.ServerID) bool {
+	order := g.succession("")
+	return slices.Index(order, other) < slices.Index(order, g.cfg.LocalID)
+}
+
+// succession returns the order in which the voters start elections, without a dead one. The order is
+// rotated by group, so that one survivor does not take over all groups.
+func (g *Group) succession(dead raft.ServerID) []raft.ServerID {
 	var ids []raft.ServerID
 	for _, s := range g.Servers() {
 		if s.Suffrage == raft.Voter && s.ID != dead {
 			ids = append(ids, s.ID)
 		}
 	}
-	slices.SortFunc(ids, func(a, b raft.ServerID) int { return cmp.Compare(a, b) })
-	i := slices.Index(ids, g.cfg.LocalID)
-	if i < 0 {
-		return 0, false
+	if len(ids) == 0 {
+		return nil
 	}
+	slices.Sort(ids)
 	first := int(g.cfg.ID % uint32(len(ids)))
-	return (i - first + len(ids)) % len(ids), true
+	return slices.Concat(ids[first:], ids[:first])
 }

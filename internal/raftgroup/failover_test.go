@@ -237,6 +237,27 @@ func TestALeaderThatHadNoContactLeadsAgain(t *testing.T) {
 	proposeMany(t, c.groups[0], 2, 2)
 }
 
+// A candidate is refused its pre-vote by the leader, which then steps down because it cannot reach the candidate. Raft would
+// request the next pre-vote after one to two minutes.
+func TestACandidateIsElectedOnceItsVotersKnowNoLeader(t *testing.T) {
+	c := newTestClusterWith(t, 1000, func(cfg *Config) {
+		patient(cfg)
+		cfg.Profile.LeaderLeaseTimeout = 2 * time.Second
+		if cfg.LocalID == cfg.Voters[1].ID {
+			cfg.Profile.HeartbeatTimeout, cfg.Profile.LeaderLeaseTimeout = time.Second, time.Second
+		}
+	})
+	c.groups[0].port.timeoutNow(time.Minute)
+	require.Zero(t, c.leader())
+	proposeMany(t, c.groups[0], 1, 1)
+	c.awaitSame()
+	c.stop(2)
+	c.gates[0].close(requests(c.voters[1]))
+	require.Eventually(t, c.groups[1].IsLeader, 30*time.Second, time.Millisecond)
+	c.gates[0].open(requests(c.voters[1]))
+	proposeMany(t, c.groups[1], 2, 2)
+}
+
 // A leader that one follower cannot reach continues while the others hear from it.
 func TestALeaderThatOneFollowerCannotReachContinues(t *testing.T) {
 	c := newTestClusterWith(t, 1000, func(cfg *Config) {

@@ -218,6 +218,9 @@ func (in *inbound) answer(ctx context.Context, req arrived) *node.RaftFrame {
 	if err == nil {
 		err = wire.EncodeResponse(out, resp)
 	}
+	if out.PreVoteResponse.GetGranted() {
+		out.PreVoteResponse.Granted = port.mayPreVote(raft.ServerID(req.frame.PreVoteRequest.GetHeader().GetId()))
+	}
 	if out.VoteResponse != nil {
 		in.voted(port, req.frame.VoteRequest, out.VoteResponse)
 	}

@@ -45,6 +45,7 @@ type port struct {
 	voted    // see Group.succeed
 
 	silence   silence
+	preVoting atomic.Pointer[raft.RequestPreVoteRequest] // newest attempt to be elected
 	followers followers
 	withheld  atomic.Int32             // appends that wait in withhold
 	awaiting  atomic.Int32             // appends and snapshots that wait before Raft or the port repeats them

@@ -1,6 +1,7 @@
 package raftgroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -24,30 +25,71 @@ func (p *port) timeoutNow(timeout time.Duration) {
 	}
 }
 
-// RequestVote requests a vote.
+// RequestVote requests a vote. A request that fails is repeated while this replica is a candidate in that term.
 func (p *port) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
-	f, err := p.sendVoteRequest(p.target(id, addr), &node.RaftFrame{VoteRequest: wire.EncodeVote(args)})
-	if err != nil {
-		return err
+	out := p.outgoing.Load()
+	for begin := time.Now(); ; p.pause(voteRetry) {
+		f, err := p.sendVoteRequest(p.target(id, addr), &node.RaftFrame{VoteRequest: wire.EncodeVote(args)})
+		switch {
+		case err != nil && p.campaigns(out, begin, args.Term):
+		case err != nil:
+			return err
+		case f.VoteResponse == nil:
+			return errWrongResponse
+		default:
+			*resp = wire.DecodeVoteResponse(f.VoteResponse)
+			return nil
+		}
 	}
-	if f.VoteResponse == nil {
-		return errWrongResponse
-	}
-	*resp = wire.DecodeVoteResponse(f.VoteResponse)
-	return nil
 }
 
-// RequestPreVote requests a pre-vote: whether a vote would be granted.
+// RequestPreVote requests a pre-vote: whether a vote would be granted. Raft makes one request, and the next one only after
+// the election timeout, which a candidate without contact, or whose voters still know a leader, would have to wait. So the
+// request is repeated until the pre-vote is granted or Raft has ended the attempt.
 func (p *port) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
-	f, err := p.sendVoteRequest(p.target(id, addr), &node.RaftFrame{PreVoteRequest: wire.EncodePreVote(args)})
-	if err != nil {
-		return err
+	out := p.outgoing.Load()
+	p.preVoting.Store(args) // the same pointer for all voters
+	var granted time.Time
+	for begin := time.Now(); ; p.pause(voteRetry) {
+		f, err := p.sendVoteRequest(p.target(id, addr), &node.RaftFrame{PreVoteRequest: wire.EncodePreVote(args)})
+		if err == nil && f.PreVoteResponse == nil {
+			return errWrongResponse
+		}
+		if err == nil {
+			*resp = wire.DecodePreVoteResponse(f.PreVoteResponse)
+			if resp.Granted {
+				granted = cmp.Or(granted, time.Now())
+			}
+			if resp.Term > args.Term || resp.Granted && p.mayStand(args.Term, granted) {
+				return nil
+			}
+			resp.Granted = false
+		}
+		if p.preVoting.Load() != args || !p.campaigns(out, begin, args.Term-1) {
+			return err
+		}
 	}
-	if f.PreVoteResponse == nil {
-		return errWrongResponse
-	}
-	*resp = wire.DecodePreVoteResponse(f.PreVoteResponse)
-	return nil
+}
+
+// voteRetry is the delay before a vote or a pre-vote is requested again.
+const voteRetry = 200 * time.Millisecond
+
+// campaigns reports whether this replica has been a candidate in term since begin.
+func (p *port) campaigns(out *outgoing, begin time.Time, term uint64) bool {
+	r := out.raft.Load()
+	return r != nil && out.ctx.Err() == nil && r.State() == raft.Candidate && r.CurrentTerm() == term && time.Since(begin) < 2*p.election
+}
+
+// mayStand reports whether a candidate that was first granted a pre-vote at granted may start its election: it yields to
+// another one for a while.
+func (p *port) mayStand(term uint64, granted time.Time) bool {
+	step := p.group.cfg.Profile.FailoverStep
+	return p.silence.claimTerm(term, step) || time.Since(granted) > 2*step
+}
+
+// mayPreVote reports whether a pre-vote that Raft has granted is given to a candidate.
+func (p *port) mayPreVote(candidate raft.ServerID) bool {
+	return p.silence.preVote(p.group.precedes(candidate), p.group.cfg.Profile.FailoverStep)
 }
 
 // handOverTimeout is how long Config.HandOver may take.

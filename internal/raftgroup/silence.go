@@ -39,6 +39,8 @@ type silence struct {
 	acting  bool          // the silence is being handled
 	agreed  time.Time     // when this replica last agreed to another one's election
 	claimed time.Time     // when it last started one
+	stands  uint64        // term for which it last claimed an election after a pre-vote
+	prefers time.Time     // when it last granted a pre-vote to a candidate that precedes it
 	led     uint64        // last term in which this replica led
 	failed  uint64        // last term in which it could not write to its log
 	former  time.Time     // when it last agreed to an election of the former leader
@@ -146,6 +148,41 @@ func (s *silence) yields(first bool, d time.Duration) bool {
 
 func (s *silence) yieldsLocked(first bool, d time.Duration) bool {
 	return time.Since(s.former) < d || !first && time.Since(s.agreed) < d
+}
+
+// claimTerm is claim for a candidate that was granted a pre-vote. It yields to each election that this replica agreed to.
+// The claim lasts for d from its first call for term: a candidate that needs more pre-votes does not obstruct others.
+func (s *silence) claimTerm(term uint64, d time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.yieldsLocked(false, d) || time.Since(s.prefers) < d {
+		return false
+	}
+	if s.stands != term {
+		s.stands, s.claimed = term, time.Now()
+	}
+	return true
+}
+
+// preVote reports whether this replica may grant a pre-vote: not if it has claimed an election within d. Two candidates may
+// grant each other a pre-vote; then the second one in the order yields.
+func (s *silence) preVote(precedes bool, d time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.claimed) < d {
+		return false
+	}
+	if precedes {
+		s.prefers = time.Now()
+	}
+	return true
+}
+
+// standing is called when this replica starts an election.
+func (s *silence) standing() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.claimed = time.Now()
 }
 
 func (s *silence) done() {

@@ -64,3 +64,38 @@ func TestALeaderThatCouldNotWriteDoesNotLeadAgain(t *testing.T) {
 	s.lead(5)
 	require.True(t, s.ledIn(5))
 }
+
+// Two candidates grant each other a pre-vote before either has started its election.
+func TestOneOfTwoCandidatesStartsAnElection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const step = 100 * time.Millisecond
+		time.Sleep(time.Hour) // the zero time is long ago
+		var first, second silence
+		require.True(t, first.preVote(false, step))
+		require.True(t, second.preVote(true, step))
+		require.False(t, second.claimTerm(7, step))
+		require.True(t, first.claimTerm(7, step))
+		require.False(t, first.preVote(false, step), "its election has started")
+		require.False(t, first.agree(false, step))
+		time.Sleep(step)
+		require.True(t, first.claimTerm(7, step))
+		require.True(t, first.preVote(false, step), "it has not been elected, although it was granted this pre-vote again")
+		require.True(t, second.claimTerm(7, step))
+	})
+}
+
+func TestACandidateYieldsToAnElectionThatItAgreedTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const step = 100 * time.Millisecond
+		time.Sleep(time.Hour) // the zero time is long ago
+		var s silence
+		require.True(t, s.agree(false, step))
+		require.False(t, s.claimTerm(7, step))
+		time.Sleep(step)
+		require.True(t, s.claimTerm(7, step))
+		require.False(t, s.agree(true, step))
+		s = silence{}
+		s.standing()
+		require.False(t, s.preVote(true, step))
+	})
+}

@@ -181,6 +181,7 @@ func TestRequestWithoutAResponseTimesOut(t *testing.T) {
 
 func TestGroupThatIsNotOpenRespondsImmediately(t *testing.T) {
 	from, to := twoPorts(t)
+	from.election = time.Minute
 	to.t.detach(to)
 	var resp raft.RequestVoteResponse
 	err := from.RequestVote("b", to.LocalAddr(), &raft.RequestVoteRequest{RPCHeader: testHeader}, &resp)

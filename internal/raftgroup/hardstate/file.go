@@ -17,15 +17,15 @@ import (
 )
 
 // flushInterval is the maximum delay until the last index of a log is durable in the
-// hard-state file. Terms and votes are never delayed.
+// hard-state file. Votes are never delayed.
 const flushInterval = time.Second
 
 // File is the hard-state file of a node: a second, checksummed record of the term,
 // vote and log end of each of its replicas, outside the databases that store them. It
 // reveals a database that has lost some of them, or was replaced by an older copy.
 //
-// A record is never ahead of the database that it describes. Term and vote are durable in
-// both places before they take effect. The last index is written after each append and
+// A record is never ahead of the database that it describes. A vote with its term is durable in
+// both places before it takes effect. The last index is written after each append and
 // synced within a second, so it survives the end of the process, and a power failure except
 // for that second.
 type File struct {

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
@@ -371,6 +374,58 @@ func TestAnInterruptedVoteIsNotForAnEarlierCandidate(t *testing.T) {
 	}
 }
 
+// Candidates and voters store a term and a vote one after the other, and each sync delays the election: two of the database
+// and one of the record. Both survive a power failure.
+func TestAVoteTakesThreeSyncs(t *testing.T) {
+	synctest.Test(t, aVoteTakesThreeSyncs) // the file is not synced in the background meanwhile
+}
+
+func aVoteTakesThreeSyncs(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	var syncs atomic.Int32
+	counting := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo {
+			syncs.Add(1)
+		}
+		return nil
+	}))
+	h, g := openHard(t, counting)
+	db, err := logstore.Open("log", logstore.Options{FS: counting, Logger: quiet})
+	require.NoError(t, err)
+	s, err := db.Storage(7)
+	require.NoError(t, err)
+	w := WrapStorage(s, g)
+	require.NoError(t, w.StoreLogs(logstoretest.Logs(1, 3)))
+	require.NoError(t, h.Sync())
+	syncs.Store(0)
+	require.NoError(t, w.SetUint64(keyCurrentTerm, 4))
+	require.NoError(t, w.SetUint64(keyVoteTerm, 4))
+	require.NoError(t, w.Set(keyVote, []byte("a:1")))
+	require.Equal(t, int32(3), syncs.Load())
+	crashed := fs.CrashClone(vfs.CrashCloneCfg{})
+	require.NoError(t, h.Close())
+	require.NoError(t, db.Close())
+
+	h, g = openHard(t, crashed)
+	require.Equal(t, Record{Term: 4, VoteTerm: 4, Last: logstore.Position{Index: 3, Term: 3}, candidate: candidateHash([]byte("a:1"))}, g.Record())
+	db, err = logstore.Open("log", logstore.Options{FS: crashed, Logger: quiet})
+	require.NoError(t, err)
+	s, err = db.Storage(7)
+	require.NoError(t, err)
+	_, _, err = Reconcile(s, g, logstore.Position{})
+	require.NoError(t, err)
+	for key, want := range map[string]uint64{string(keyCurrentTerm): 4, string(keyVoteTerm): 4} {
+		got, err := s.GetUint64([]byte(key))
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	candidate, err := s.Get(keyVote)
+	require.NoError(t, err)
+	require.Equal(t, "a:1", string(candidate))
+	require.NoError(t, h.Close())
+	require.NoError(t, db.Close())
+}
+
 // TestConflictingSuffixIsRemovedFromTheRecordFirst cuts the log as a new leader makes a follower
 // do, with a power failure right before and after the log is cut.
 func TestConflictingSuffixIsRemovedFromTheRecordFirst(t *testing.T) {
@@ -443,6 +498,7 @@ func damageEverywhere(t *testing.T, entries uint64) {
 		require.NoError(t, w.StoreLogs(logstoretest.Logs(i+1, i+1)))
 	}
 	require.NoError(t, w.SetUint64(keyCurrentTerm, 5))
+	require.NoError(t, h.Sync())
 	image := fs.CrashClone(vfs.CrashCloneCfg{})
 	require.NoError(t, h.Close())
 	require.NoError(t, db.Close())

@@ -71,9 +71,9 @@ func (g *State) snapshot(index uint64) error {
 	return g.update(false, func(r *stored) { r.snapshot = index })
 }
 
-// setTerm durably records the current term.
+// setTerm records the current term.
 func (g *State) setTerm(term uint64) error {
-	return g.update(true, func(r *stored) { r.term = term })
+	return g.update(false, func(r *stored) { r.term = term })
 }
 
 // setVote durably records the vote in a term.

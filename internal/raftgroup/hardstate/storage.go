@@ -92,8 +92,12 @@ func (w *recordedStorage) Set(key, value []byte) error {
 	return nil
 }
 
-// SetUint64 stores a number durably.
+// SetUint64 stores a number durably, except for the term of a vote, which Raft stores right before the candidate. The
+// record of the current term is synced with that of the vote, if there is one.
 func (w *recordedStorage) SetUint64(key []byte, v uint64) error {
+	if bytes.Equal(key, keyVoteTerm) {
+		return w.Storage.SetUint64Later(key, v)
+	}
 	if err := w.Storage.SetUint64(key, v); err != nil {
 		return err
 	}

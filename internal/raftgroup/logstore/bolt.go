@@ -207,6 +207,9 @@ func (s *BoltStorage) SetUint64(key []byte, v uint64) error {
 	return s.Set(key, binary.BigEndian.AppendUint64(nil, v))
 }
 
+// SetUint64Later is SetUint64: each transaction is synced.
+func (s *BoltStorage) SetUint64Later(key []byte, v uint64) error { return s.SetUint64(key, v) }
+
 // GetUint64 reads a number; a missing key gives an error with the text "not found".
 func (s *BoltStorage) GetUint64(key []byte) (uint64, error) {
 	v, err := s.Get(key)

@@ -217,12 +217,14 @@ func (s *PebbleStorage) DeleteRange(lo, hi uint64) error {
 }
 
 // Set stores a value durably.
-func (s *PebbleStorage) Set(key, value []byte) error {
+func (s *PebbleStorage) Set(key, value []byte) error { return s.set(key, value, pebble.Sync) }
+
+func (s *PebbleStorage) set(key, value []byte, sync *pebble.WriteOptions) error {
 	k := stableKey(s.group, key)
 	v := make([]byte, len(value), len(value)+4)
 	copy(v, value)
 	v = binary.LittleEndian.AppendUint32(v, entryChecksum(k, value))
-	if err := s.db.Set(k, v, pebble.Sync); err != nil {
+	if err := s.db.Set(k, v, sync); err != nil {
 		return fmt.Errorf("store %s of group %d: %w", key, s.group, err)
 	}
 	return nil
@@ -255,6 +257,11 @@ func (s *PebbleStorage) SetUint64(key []byte, v uint64) error {
 		return nil
 	}
 	return s.Set(key, binary.BigEndian.AppendUint64(nil, v))
+}
+
+// SetUint64Later stores a number that is durable once what is written next is: both are in the same write-ahead log.
+func (s *PebbleStorage) SetUint64Later(key []byte, v uint64) error {
+	return s.set(key, binary.BigEndian.AppendUint64(nil, v), pebble.NoSync)
 }
 
 // GetUint64 reads a number; a missing key gives an error with the text "not found".

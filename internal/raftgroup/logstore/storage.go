@@ -17,6 +17,8 @@ type Storage interface {
 	// GetLogHead is GetLog, but may omit the data of a command with more than most bytes
 	// (see Deferred).
 	GetLogHead(index uint64, most int, log *raft.Log) error
+	// SetUint64Later is SetUint64, but the number may be on disk only when the next value or entry is.
+	SetUint64Later(key []byte, v uint64) error
 }
 
 var (

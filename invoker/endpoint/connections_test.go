@@ -35,9 +35,10 @@ func TestConnectionsToAPeerAreBounded(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var open atomic.Int64
+			var open, opened atomic.Int64
 			a := serveFrames(t, func(_ int, p *peer) {
 				open.Add(1)
+				opened.Add(1)
 				defer open.Add(-1)
 				p.greet()
 				for nth := 0; ; nth++ {
@@ -59,6 +60,7 @@ func TestConnectionsToAPeerAreBounded(t *testing.T) {
 					require.ErrorContains(t, err, "REFUSED_STREAM")
 				}
 			}
+			require.LessOrEqual(t, opened.Load(), int64(requests+1))
 			require.Eventually(t, func() bool { return open.Load() <= most }, 10*time.Second, time.Millisecond)
 		})
 	}

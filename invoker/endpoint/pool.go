@@ -93,7 +93,8 @@ func (p *pool) roundTrip(r *http.Request, b *body) (*http.Response, error) {
 		if exhausted(err) {
 			p.retire(conn)
 		}
-		if try >= maxTries || !unprocessed(err) || r.Context().Err() != nil {
+		// A peer that refuses the first stream of a connection would refuse that of the next one, too.
+		if try >= maxTries || !unprocessed(err) || try > sharedTries && refusedStream(err) || r.Context().Err() != nil {
 			return nil, err
 		}
 		r = r.WithContext(r.Context()) // the transport may still use the previous one
@@ -115,10 +116,16 @@ const (
 // the connection, and the other streams get an error that reads as if the client had done so.
 func SendFailed(err error) bool { return err.Error() == forceClosed }
 
+// refusedStream reports whether the peer reset a stream without processing its request.
+func refusedStream(err error) bool {
+	reset, ok := errors.AsType[http2.StreamError](err)
+	return ok && (reset.Code == http2.ErrCodeRefusedStream || reset.Code == http2.ErrCodeEnhanceYourCalm)
+}
+
 // unprocessed reports whether a request failed before the peer processed it.
 func unprocessed(err error) bool {
-	if reset, ok := errors.AsType[http2.StreamError](err); ok {
-		return reset.Code == http2.ErrCodeRefusedStream || reset.Code == http2.ErrCodeEnhanceYourCalm
+	if refusedStream(err) {
+		return true
 	}
 	switch err.Error() {
 	case goAway, unusable, notEstablished, connClosed:

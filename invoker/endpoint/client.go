@@ -57,13 +57,14 @@ type Client struct {
 	http2   *http.Transport
 	buffers sync.Pool // of *[]byte, for reading
 
-	mu       sync.Mutex // guards the fields below
-	closed   bool
-	pools    map[string]*pool
-	streams  map[*Stream]struct{}
-	draining map[*Stream]struct{}
-	sweep    *time.Timer // set while streams are draining
-	work     sync.WaitGroup
+	mu        sync.Mutex // guards the fields below
+	closed    bool
+	pools     map[string]*pool
+	streams   map[*Stream]struct{}
+	draining  map[*Stream]struct{}
+	sweep     *time.Timer // set while streams are draining
+	idleSweep *time.Timer // of idle connections; nil until there is one
+	work      sync.WaitGroup
 }
 
 // NewClient returns a client without connections.
@@ -80,7 +81,7 @@ func NewClient(cfg Config) *Client {
 	c.http1 = c.transport(false)
 	c.http1.DialContext, c.http1.Proxy = c.dialer.dialHTTP1, c.dialer.proxyHTTP1
 	c.http2 = c.transport(true)
-	c.http2.DialContext = takeConn
+	c.http2.DialContext, c.http2.IdleConnTimeout = takeConn, 0 // see sweepIdle
 	return c
 }
 
@@ -240,6 +241,9 @@ func (c *Client) Close() {
 	c.closed = true
 	if c.sweep != nil {
 		c.sweep.Stop()
+	}
+	if c.idleSweep != nil {
+		c.idleSweep.Stop()
 	}
 	for s := range c.streams {
 		s.abort()

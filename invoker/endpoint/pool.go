@@ -26,6 +26,7 @@ type pool struct {
 	room    int // streams that the last new connection accepted, at most MaxStreams
 	dialing *dialing
 	retired map[*http.ClientConn]struct{} // carry streams, but accept no new ones
+	idle    map[*http.ClientConn]struct{} // at the last sweep, and not used since
 	closed  bool
 }
 
@@ -224,6 +225,7 @@ func (p *pool) find() (*http.ClientConn, *dialing, error) {
 	for i := 0; i < len(p.conns); i++ {
 		conn := p.conns[i]
 		if conn.InFlight() < p.client.cfg.MaxStreams && conn.Reserve() == nil {
+			delete(p.idle, conn)
 			return conn, nil, nil
 		}
 		dead := conn.Err() != nil
@@ -232,6 +234,7 @@ func (p *pool) find() (*http.ClientConn, *dialing, error) {
 			dead = true
 		}
 		if dead {
+			delete(p.idle, conn)
 			p.conns = slices.Delete(p.conns, i, i+1)
 			i--
 		}
@@ -286,6 +289,7 @@ func (p *pool) close() {
 	conns := slices.AppendSeq(p.conns, maps.Keys(p.retired))
 	p.conns = nil
 	clear(p.retired)
+	clear(p.idle)
 	p.mu.Unlock()
 	for _, conn := range conns {
 		conn.Close()

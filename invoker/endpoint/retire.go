@@ -36,6 +36,7 @@ func (p *pool) withdraw(conn *http.ClientConn) bool {
 		return false
 	}
 	p.conns = slices.Delete(p.conns, i, i+1)
+	delete(p.idle, conn)
 	p.retired[conn] = struct{}{}
 	return true
 }

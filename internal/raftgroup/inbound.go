@@ -22,6 +22,10 @@ import (
 // gave up.
 const groupBacklog = 16
 
+// waitingAppends bounds the appends with entries among them. The next one is sent when the previous one was answered or
+// has timed out, so more would only use memory while the storage of the group hangs.
+const waitingAppends = 1
+
 // outgoingResponses bounds the responses that wait to be written to a stream.
 const outgoingResponses = 64
 
@@ -31,7 +35,7 @@ type inbound struct {
 	stream node.RaftTransport_ExchangeServer
 	from   *sender
 	out    chan *node.RaftFrame
-	queues map[uint32]chan arrived // by group; owned by the receiving goroutine
+	queues map[uint32]*backlog // by group; owned by the receiving goroutine
 	tasks  nodelink.Tasks
 	late   atomic.Int32 // responses that wait in reply
 }
@@ -45,6 +49,39 @@ type arrived struct {
 	deadline time.Time
 }
 
+// backlog is the requests that wait for a group.
+type backlog struct {
+	requests chan arrived
+	appends  atomic.Int32 // how many of them have entries
+}
+
+func newBacklog() *backlog { return &backlog{requests: make(chan arrived, groupBacklog)} }
+
+// add adds a request, or drops it if too many wait: its sender will time out.
+func (b *backlog) add(req arrived) {
+	entries := hasEntries(req.frame)
+	if entries && b.appends.Load() >= waitingAppends {
+		return
+	}
+	if entries {
+		b.appends.Add(1) // only by this goroutine
+	}
+	select {
+	case b.requests <- req:
+	default:
+		b.taken(req)
+	}
+}
+
+// taken is called when a request no longer waits.
+func (b *backlog) taken(req arrived) {
+	if hasEntries(req.frame) {
+		b.appends.Add(-1)
+	}
+}
+
+func hasEntries(f *node.RaftFrame) bool { return len(f.GetAppendRequest().GetEntries()) > 0 }
+
 // Exchange serves the requests of one peer. It is called by the gRPC server.
 func (t *Transport) Exchange(stream node.RaftTransport_ExchangeServer) error {
 	first, err := stream.Recv()
@@ -57,7 +94,7 @@ func (t *Transport) Exchange(stream node.RaftTransport_ExchangeServer) error {
 		return nodelink.ErrRefused
 	}
 	t.peers.Redial(raft.ServerAddress(from.Address))
-	in := &inbound{t: t, stream: stream, from: from, out: make(chan *node.RaftFrame, outgoingResponses), queues: make(map[uint32]chan arrived)}
+	in := &inbound{t: t, stream: stream, from: from, out: make(chan *node.RaftFrame, outgoingResponses), queues: make(map[uint32]*backlog)}
 	err = nodelink.Serve(t.ctx, stream, &in.tasks, &node.RaftFrame{Hello: t.self.Hello()}, nodelink.Queued(in.out), in.receive)
 	if t.ctx.Err() == nil {
 		t.peerLost(raft.ServerAddress(from.Address))
@@ -91,15 +128,11 @@ func (in *inbound) receive(ctx context.Context) error {
 		}
 		queue, ok := in.queues[f.GroupId]
 		if !ok {
-			queue = make(chan arrived, groupBacklog)
+			queue = newBacklog()
 			in.queues[f.GroupId] = queue
 			in.tasks.Go(func() { in.serve(ctx, queue) })
 		}
-		req := arrived{frame: f, deadline: time.Now().Add(time.Duration(f.TimeoutMs) * time.Millisecond)}
-		select {
-		case queue <- req:
-		default: // its sender will time out
-		}
+		queue.add(arrived{frame: f, deadline: time.Now().Add(time.Duration(f.TimeoutMs) * time.Millisecond)})
 	}
 }
 
@@ -167,10 +200,11 @@ func (in *inbound) answerVotes(ctx context.Context, p *port, f *node.RaftFrame) 
 }
 
 // serve responds to the requests for one group, one at a time and in order.
-func (in *inbound) serve(ctx context.Context, queue <-chan arrived) {
+func (in *inbound) serve(ctx context.Context, queue *backlog) {
 	for {
 		select {
-		case req := <-queue:
+		case req := <-queue.requests:
+			queue.taken(req)
 			out := in.answer(ctx, req)
 			if out == nil {
 				continue

@@ -198,13 +198,45 @@ func TestRequestsForUnknownGroupsLeaveNothingBehind(t *testing.T) {
 	}
 	in := &inbound{
 		t: n.transport, stream: stream, from: &sender{t: n.transport, Peer: &nodelink.Peer{}},
-		out: make(chan *node.RaftFrame, 100), queues: make(map[uint32]chan arrived),
+		out: make(chan *node.RaftFrame, 100), queues: make(map[uint32]*backlog),
 	}
 	require.ErrorIs(t, in.receive(t.Context()), io.EOF)
 	require.Empty(t, in.queues)
 	for range 100 {
 		require.Equal(t, errGroupStopped.Error(), (<-in.out).Error)
 	}
+}
+
+// The storage of a group hangs, and its leader sends entries again whenever it has given up.
+func TestFewEntriesWaitForAGroupThatHangs(t *testing.T) {
+	_, to := twoPorts(t)
+	stream := &framesStream{}
+	for i := range 2 * groupBacklog {
+		f := &node.RaftFrame{Sequence: uint64(i), GroupId: 1, TimeoutMs: 60_000, AppendRequest: &node.AppendEntriesRequest{Term: 1}}
+		if i%2 == 0 {
+			f.AppendRequest.Entries = []*node.LogEntry{{Index: 1, Term: 1, Data: make([]byte, 100)}}
+		}
+		stream.frames = append(stream.frames, f)
+	}
+	in := &inbound{
+		t: to.t, stream: stream, from: &sender{t: to.t, Peer: &nodelink.Peer{}},
+		out: make(chan *node.RaftFrame, 100), queues: make(map[uint32]*backlog),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer in.tasks.End()
+	defer cancel()
+	require.ErrorIs(t, in.receive(ctx), io.EOF)
+	entries := 0
+	for range groupBacklog {
+		select {
+		case req := <-in.queues[1].requests:
+			if hasEntries(req.frame) {
+				entries++
+			}
+		default: // the first one is with Raft
+		}
+	}
+	require.LessOrEqual(t, entries, waitingAppends)
 }
 
 // TestResponsesThatAreNotReadAreBounded floods a node with requests and reads no response.
@@ -217,7 +249,7 @@ func TestResponsesThatAreNotReadAreBounded(t *testing.T) {
 	}
 	in := &inbound{
 		t: n.transport, stream: stream, from: &sender{t: n.transport, Peer: &nodelink.Peer{}},
-		out: make(chan *node.RaftFrame), queues: make(map[uint32]chan arrived),
+		out: make(chan *node.RaftFrame), queues: make(map[uint32]*backlog),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	require.ErrorIs(t, in.receive(ctx), io.EOF)

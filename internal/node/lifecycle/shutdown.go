@@ -19,10 +19,13 @@ type Shutdown struct {
 	exit  func()        // ends the process
 	log   *slog.Logger
 
-	mu       sync.Mutex // covers the fields below
-	deadline time.Time  // zero: the node is not stopping
-	timer    *time.Timer
-	stage    string
+	mu          sync.Mutex // covers the fields below
+	deadline    time.Time  // zero: the node is not stopping
+	timer       *time.Timer
+	stage       string
+	entered     time.Time // when the stage began
+	longest     string    // stage so far, which took longestTook
+	longestTook time.Duration
 }
 
 // NewShutdown returns the limit of a shutdown that has not begun. limit is shutdown-timeout.
@@ -46,7 +49,17 @@ func (s *Shutdown) Enter(stage string) {
 	s.Begin()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.leaveLocked()
 	s.stage = stage
+}
+
+// leaveLocked notes the duration of the current stage.
+func (s *Shutdown) leaveLocked() {
+	now := time.Now()
+	if took := now.Sub(s.entered); s.stage != "" && took > s.longestTook {
+		s.longest, s.longestTook = s.stage, took
+	}
+	s.entered = now
 }
 
 // Context returns a context that ends shortly before the timeout, which leaves time for the
@@ -62,9 +75,12 @@ func (s *Shutdown) Context() (context.Context, context.CancelFunc) {
 func (s *Shutdown) Complete() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.timer != nil {
-		s.timer.Stop()
+	if s.timer == nil {
+		return
 	}
+	s.timer.Stop()
+	s.leaveLocked()
+	s.log.Info("server stopped", "took", time.Since(s.deadline.Add(-s.limit)), "longest_wait", s.longest, "waited", s.longestTook)
 }
 
 func (s *Shutdown) expire() {

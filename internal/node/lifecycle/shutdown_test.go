@@ -40,11 +40,18 @@ func TestANodeThatDoesNotStopIsEnded(t *testing.T) {
 
 func TestANodeThatStopsInTimeIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewShutdown(time.Minute, slog.New(slog.DiscardHandler))
+		var out bytes.Buffer
+		s := NewShutdown(time.Minute, slog.New(slog.NewTextHandler(&out, nil)))
 		s.exit = func() { t.Error("exited") }
 		s.Begin()
-		time.Sleep(59 * time.Second)
+		s.Enter("requests")
+		time.Sleep(time.Second)
+		s.Enter("the disk")
+		time.Sleep(56 * time.Second)
+		s.Enter("files")
+		time.Sleep(2 * time.Second)
 		s.Complete()
 		time.Sleep(time.Hour)
+		require.Contains(t, out.String(), `msg="server stopped" took=59s longest_wait="the disk" waited=56s`)
 	})
 }

@@ -3,6 +3,7 @@ package routing
 import (
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -15,9 +16,6 @@ const (
 	keyDraws = 16
 	// run is how many invocations prefer the same partition before the next one is preferred.
 	run = 1024
-	// backlog is how many commands may wait for a partition that is preferred: a quarter of a
-	// log entry.
-	backlog = 64
 	// largeShare is the share of the partitions that large invocations use: one in that many.
 	largeShare = 4
 	// largePeriod is for how many seconds they use the same ones.
@@ -27,6 +25,11 @@ const (
 	// allKept is the share that stands for all invocations.
 	allKept = 1000
 )
+
+// backlog is how many commands may be in progress in a partition that is preferred. The more they
+// are, the more of them share a log entry. But a partition applies one command after another, so
+// with many processors the next one is used earlier.
+var backlog = min(max(256/runtime.GOMAXPROCS(0), 64), 128)
 
 // locality decides in which partitions invocations are that may be in any.
 type locality struct {

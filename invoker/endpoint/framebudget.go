@@ -14,15 +14,15 @@ const (
 	frameCredit = 1000
 	// framesPerSecond is how many the peer regains, for example for pings.
 	framesPerSecond = 100
-	// framesPerSent is how many a HEADERS or DATA frame to the peer pays for: updates of both windows, and the head and
-	// the end of the response.
+	// framesPerSent is how many a HEADERS or DATA frame to the peer pays for, such as the head and the end of the response.
 	framesPerSent = 4
 	// bytesPerFrame is how many bytes of data pay for a frame. A message has at least 8, and is sent in at most two
 	// frames, its header and its payload.
 	bytesPerFrame = 4
 )
 
-// frameBudget counts the frames that a peer sends. It is used by the transport's reading goroutine.
+// frameBudget counts the frames that a peer sends. It is used by the transport's reading goroutine. Updates of windows are
+// not counted: a server may send two of them for each read of its handler, so any number for what it is sent.
 type frameBudget struct {
 	left     int                  // remaining payload of the current frame
 	head     [frameHeaderLen]byte // of a frame that is split between reads
@@ -47,8 +47,12 @@ func (b *frameBudget) add(p []byte) bool {
 		}
 		b.have = 0
 		b.left = int(b.head[0])<<16 | int(b.head[1])<<8 | int(b.head[2])
+		kind := b.head[frameTypeAt]
+		if kind == frameWindowUpdate {
+			continue
+		}
 		b.credit--
-		if b.head[frameTypeAt] == frameData && b.head[frameTypeAt+1]&flagPadded == 0 {
+		if kind == frameData && b.head[frameTypeAt+1]&flagPadded == 0 {
 			b.credit = min(b.credit+b.left/bytesPerFrame, frameCredit)
 		}
 	}

@@ -9,13 +9,14 @@ import "encoding/binary"
 
 // Layout of HTTP/2 frames (RFC 9113, 4.1 and 6).
 const (
-	frameData     = 0x0
-	frameHeaders  = 0x1
-	frameReset    = 0x3
-	flagEndStream = 0x1
-	flagPadded    = 0x8
-	resetLen      = frameHeaderLen + 4
-	prefaceLen    = 24
+	frameData         = 0x0
+	frameHeaders      = 0x1
+	frameReset        = 0x3
+	frameWindowUpdate = 0x8
+	flagEndStream     = 0x1
+	flagPadded        = 0x8
+	resetLen          = frameHeaderLen + 4
+	prefaceLen        = 24
 )
 
 // resetFilter parses the frames that are written to a connection.

@@ -187,7 +187,7 @@ func chooseEncoding(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) newRouter(routes []route) *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c.Response(), c.Request(), err) }
-	e.Use(decodeParameters, rejectUnknownQuery, chooseEncoding)
+	e.Use(decodeParameters, rejectUnknownQuery, rejectPreconditions, chooseEncoding)
 	e.Use(middleware.GzipWithConfig(middleware.GzipConfig{
 		MinLength: 1024,
 		// The metrics handler compresses responses itself, and events must not be buffered.

@@ -28,6 +28,9 @@ func (t *Tracer) Received(inv *Invocation, r *Record) (traceparent string) {
 		return inv.Traceparent
 	}
 	parent := t.of(inv.ID, inv.Caller, inv.Traceparent)
+	if !t.parentFirst {
+		parent.sampled = t.samples(parent.trace)
+	}
 	self := link{trace: parent.trace, span: recordSpanOf(inv.ID, r), sampled: parent.sampled}
 	if parent.sampled {
 		now := time.Now()

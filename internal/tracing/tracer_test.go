@@ -251,3 +251,20 @@ func TestValid(t *testing.T) {
 		require.Equal(t, want, Valid(text), text)
 	}
 }
+
+// A sampler that does not follow the caller decides about requests and records alike.
+func TestTheSamplerDecidesAboutRequestsAndRecords(t *testing.T) {
+	const sampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for sampler, want := range map[string]int{"always_off": 0, "parentbased_always_off": 2, "always_on": 2} {
+		settings, c := noEnvironment(), &collector{keep: true}
+		settings.Getenv = func(name string) string { return map[string]string{"OTEL_TRACES_SAMPLER": sampler}[name] }
+		tracer, err := newTracer(t.Context(), &Settings{Export: settings}, c)
+		require.NoError(t, err)
+		request := tracer.StartRequest(sampled, "")
+		request.End(&Invocation{}, "", 200, "")
+		record := tracer.Received(&Invocation{Traceparent: sampled}, &Record{})
+		require.Equal(t, request.Traceparent()[53:], record[53:], sampler)
+		require.NoError(t, tracer.Close())
+		require.Len(t, c.spans, want, sampler)
+	}
+}

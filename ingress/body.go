@@ -55,11 +55,18 @@ func (s *Server) readInput(w http.ResponseWriter, r *http.Request, forward []str
 			bodies.Put(buf)
 		}
 	}()
-	enough := int64(math.MaxInt64)
-	if r.ContentLength >= 0 {
-		enough = r.ContentLength / arrivedShare
+	if r.ContentLength < 0 {
+		parts, length, err := s.readParts(w, r, buf, mem)
+		if err != nil {
+			return nil, nil, err
+		}
+		payload, body = in.encode(length)
+		for at := 0; len(parts) > 0; parts = parts[1:] {
+			at += copy(body[at:], parts[0])
+		}
+		return payload, body, nil
 	}
-	whole, err := s.readUntil(w, r, buf, enough, mem)
+	whole, err := s.readUntil(w, r, buf, 0, r.ContentLength/arrivedShare, mem)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -87,28 +94,45 @@ func (s *Server) readFull(w http.ResponseWriter, r *http.Request, body []byte) e
 	return nil
 }
 
+// readParts reads a body of unknown length into buf and, once that has its largest size, into further
+// buffers of this size: one that grows takes up to three times the memory of its content.
+func (s *Server) readParts(w http.ResponseWriter, r *http.Request, buf *bytes.Buffer, mem *reservation) (parts [][]byte, length int, _ error) {
+	for {
+		whole, err := s.readUntil(w, r, buf, int64(length), pooledBody, mem)
+		if err != nil {
+			return nil, 0, err
+		}
+		parts, length = append(parts, buf.Bytes()), length+buf.Len()
+		if whole {
+			return parts, length, nil
+		}
+		buf = bytes.NewBuffer(make([]byte, 0, pooledBody+bytes.MinRead))
+	}
+}
+
 // readAll reads a body of any length that the limit allows.
 func (s *Server) readAll(w http.ResponseWriter, r *http.Request, buf *bytes.Buffer, mem *reservation) error {
-	_, err := s.readUntil(w, r, buf, math.MaxInt64, mem)
+	_, err := s.readUntil(w, r, buf, 0, math.MaxInt64, mem)
 	return err
 }
 
-// readUntil is readAll, but stops when enough has arrived and then reports false.
-func (s *Server) readUntil(w http.ResponseWriter, r *http.Request, buf *bytes.Buffer, enough int64, mem *reservation) (whole bool, err error) {
+// readUntil is readAll for what follows the first bytes of a body, but stops when enough has arrived and
+// then reports false.
+func (s *Server) readUntil(w http.ResponseWriter, r *http.Request, buf *bytes.Buffer, before, enough int64, mem *reservation) (whole bool, err error) {
 	limit := s.cfg.RequestSizeLimit
 	if r.ContentLength > limit {
 		return false, bodyTooLarge(limit)
 	}
 	stall := s.watch(w)
 	defer stall.Stop()
-	rest := io.LimitReader(r.Body, limit+1)
+	rest := io.LimitReader(r.Body, limit-before+1)
 	for {
-		if err := mem.growBody(int64(buf.Len() + bodyChunk)); err != nil {
+		if err := mem.growBody(before + int64(buf.Len()+bodyChunk)); err != nil {
 			return false, err
 		}
 		_, err := io.CopyN(buf, rest, bodyChunk)
 		switch {
-		case int64(buf.Len()) > limit:
+		case before+int64(buf.Len()) > limit:
 			return false, bodyTooLarge(limit)
 		case errors.Is(err, io.EOF):
 			return true, nil

@@ -64,7 +64,7 @@ func (s *Session) Run(r *machine.Run) {
 	if previous != nil {
 		t.follow(previous, r.Invocation.Length)
 	}
-	if t.spins > 0 {
+	if t.spins > toleratedSpins {
 		if s.add(t) {
 			t.delaySpin()
 		}

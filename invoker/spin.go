@@ -7,14 +7,19 @@ import (
 	"platform/partition/machine"
 )
 
-// A handler that suspends until something that its journal contains already runs again immediately. A defective SDK does
-// so in each attempt, as fast as the log accepts it, and no attempt fails. Such attempts back off like failed ones.
+// A defective SDK suspends in each attempt until something that its journal contains already. The handler runs again
+// immediately, as often as the log accepts, and no attempt fails. After a few attempts the next ones are delayed.
 
-// maxSpinDelay bounds the delay before the next attempt, which doubles from minDelay.
-const maxSpinDelay = 10 * time.Second
+const (
+	// toleratedSpins is how many attempts in a row are not delayed. The machine also lets a handler run again
+	// without need: if it could not evaluate the condition in the same log entry, or if a signal arrived.
+	toleratedSpins = 4
+	// maxSpinDelay bounds the delay before the next attempt, which doubles from minDelay.
+	maxSpinDelay = 10 * time.Second
+)
 
-// follow counts the attempts in a row that have suspended although nothing had been added to the journal since they were
-// admitted: t, whose journal has the given length, follows the previous task. t is not shared yet.
+// follow counts the attempts in a row that suspended and were to run again although nothing had been added to the
+// journal that they had read: t, whose journal has the given length, follows the previous task. t is not shared yet.
 func (t *task) follow(previous *task, length uint32) {
 	previous.mu.Lock()
 	defer previous.mu.Unlock()
@@ -32,7 +37,7 @@ func (t *task) delaySpin() {
 	if t.state != waiting {
 		return // replaced meanwhile
 	}
-	t.report(failureOf(errcode.New(errcode.RT0012, "the handler suspended until something that its journal contained already, %d times in a row", t.spins)))
+	t.report(failureOf(errcode.New(errcode.RT0012, "the handler has suspended %d times in a row, and was to run again each time although nothing was added to its journal", t.spins)))
 	t.retry.total++
-	t.backOff(retry, min(minDelay<<min(t.spins-1, 20), maxSpinDelay)) // it has no slot yet
+	t.backOff(retry, min(minDelay<<min(t.spins-toleratedSpins-1, 20), maxSpinDelay)) // it has no slot yet
 }

@@ -44,7 +44,7 @@ type task struct {
 	recorded           uint64    // digest of the last failure in the history of the invocation; 0: none
 	cancelled          bool      // while the current attempt was open
 	pausing            bool      // no further attempt starts
-	spins              int       // previous tasks that suspended in vain, see follow
+	spins              int       // previous tasks in a row that suspended to run again immediately, see follow
 	started            time.Time
 	due                time.Time // while backing off
 	deployed           machine.Pin

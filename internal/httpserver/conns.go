@@ -118,7 +118,7 @@ const (
 
 // refuse sends a response in HTTP/1.1 and closes the connection. The response waits for the first bytes of
 // the request, because clients treat one that they have not asked for as a broken connection. If maxRefusing
-// connections wait, further ones get it at once.
+// connections wait, further ones get it immediately.
 func (l *perAddress) refuse(c net.Conn, message string) {
 	if l.refusing.Add(1) > maxRefusing {
 		l.refusing.Add(-1)

@@ -47,7 +47,7 @@ type conn struct {
 }
 
 func newConn(c net.Conn, maySend func() error) *conn {
-	out := &conn{Conn: c, maySend: maySend, frames: frameBudget{credit: frameCredit, refilled: time.Now()}, ready: make(chan struct{})}
+	out := &conn{Conn: c, maySend: maySend, frames: frameBudget{credit: maxFrameCredit, refilled: time.Now()}, ready: make(chan struct{})}
 	out.change.L = &out.mu
 	return out
 }
@@ -82,10 +82,10 @@ func (c *conn) Read(p []byte) (int, error) {
 // refill returns false if the peer has sent too many frames.
 func (c *conn) refill() bool {
 	c.mu.Lock()
-	sent := c.filter.sent
-	c.filter.sent = 0
+	earned := c.filter.credit
+	c.filter.credit = 0
 	c.mu.Unlock()
-	return c.frames.refill(sent, time.Now())
+	return c.frames.refill(earned, time.Now())
 }
 
 // setReady ends the wait for the greeting.

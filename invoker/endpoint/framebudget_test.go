@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,7 +42,7 @@ func TestAFloodOfFramesEndsTheConnection(t *testing.T) {
 
 // SDKs may send each message in two frames, and update windows for each few bytes that they read.
 func TestOrdinaryFramesDoNotEndTheConnection(t *testing.T) {
-	const responses, messages = 2000, 5 * frameCredit
+	const responses, messages = 2000, 5 * maxFrameCredit
 	connections := make(chan struct{}, responses)
 	a := serveFrames(t, func(_ int, p *peer) {
 		connections <- struct{}{}
@@ -72,4 +73,33 @@ func TestOrdinaryFramesDoNotEndTheConnection(t *testing.T) {
 		require.NoError(t, <-l.ends, "response %d", n)
 	}
 	require.Len(t, connections, 1)
+}
+
+// Servers in Go update both windows every 4 KiB if their handlers read less at a time, as those of the SDK do.
+func TestLargeInputsOfAGoServerDoNotEndTheConnection(t *testing.T) {
+	const large, small, many = 32 << 20, 64 << 10, 400
+	a := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+		for b := make([]byte, 1<<10); ; {
+			if _, err := r.Body.Read(b); err != nil {
+				break
+			}
+		}
+		_, _ = w.Write(make([]byte, 30))
+	})
+	c := newClient(t, nil)
+	send := func(size int) *listener {
+		l := listen(a)
+		s := c.Open(l)
+		s.Write(make([]byte, size))
+		s.CloseWrite()
+		return l
+	}
+	require.NoError(t, <-send(large).ends)
+	requests := make([]*listener, many)
+	for i := range requests {
+		requests[i] = send(small)
+	}
+	for _, l := range requests {
+		require.NoError(t, <-l.ends)
+	}
 }

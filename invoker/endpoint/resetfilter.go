@@ -25,7 +25,7 @@ type resetFilter struct {
 	left    int                  // remaining payload of the current frame
 	head    [frameHeaderLen]byte // of a frame that is split between writes
 	have    int                  // bytes in head
-	sent    int                  // HEADERS and DATA frames, for frameBudget
+	credit  int                  // that the frames sent have earned for the peer, for frameBudget
 }
 
 // pass appends p, which the transport writes, to b.
@@ -59,7 +59,7 @@ func (f *resetFilter) begin(p []byte) int {
 		f.left = int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
 		f.have = 0
 		if f.head[frameTypeAt] <= frameHeaders {
-			f.sent++
+			f.credit += creditPerSent
 		}
 	}
 	return n

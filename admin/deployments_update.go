@@ -15,6 +15,7 @@ import (
 
 	"platform/admin/rest"
 	"platform/internal/access"
+	"platform/internal/ids"
 	"platform/invoker/discovery"
 	"platform/metadata"
 )
@@ -79,7 +80,14 @@ func (s *Server) updateDeployment(c echo.Context) error {
 	}
 	now := located(discovered, endpoint)
 	now.ID = known.ID
-	updated, err := s.storeUpdate(ctx, body.DryRun, known, metadata.Update{Deployment: now, Overwrite: body.Overwrite})
+	if !body.DryRun {
+		s.updating.Lock()
+		defer s.updating.Unlock()
+	}
+	if err := s.requireUnchanged(known.ID, &where, &endpoint); err != nil {
+		return err
+	}
+	updated, err := s.storeUpdate(ctx, body.DryRun, metadata.Update{Deployment: now, Overwrite: body.Overwrite})
 	if err != nil {
 		return err
 	}
@@ -130,15 +138,26 @@ func (s *Server) hasSecretHeaders(r *discovery.Request) bool {
 	return false
 }
 
-// storeUpdate stores an update, or only validates it if dryRun. The update contains what it does not
-// change as it was before the discovery, so it is refused if another request has changed that since.
-// Requests to several nodes at the same moment are not noticed.
-func (s *Server) storeUpdate(ctx context.Context, dryRun bool, known *metadata.Deployment, u metadata.Update) (*metadata.Deployment, error) {
-	s.updating.Lock()
-	defer s.updating.Unlock()
-	if now := s.registry.Schemas().Deployments[known.ID]; now != nil && !reflect.DeepEqual(requestOf(now), requestOf(known)) {
-		return nil, &rest.Error{Status: http.StatusConflict, Message: fmt.Sprintf("another request has changed the address or the headers of deployment %s meanwhile; nothing was changed, repeat the request", known.ID)}
+// requireUnchanged refuses an update that would undo a concurrent one: endpoint contains what where does not
+// change as it was before the discovery, which takes up to seconds. Requests to several nodes at the same moment
+// are not noticed.
+func (s *Server) requireUnchanged(id ids.Deployment, where *location, endpoint *discovery.Request) error {
+	current := s.registry.Schemas().Deployments[id]
+	if current == nil {
+		return nil // storing the update fails
 	}
+	updated := requestOf(current)
+	if err := where.apply(&updated); err != nil {
+		return err
+	}
+	if reflect.DeepEqual(updated, *endpoint) {
+		return nil
+	}
+	return &rest.Error{Status: http.StatusConflict, Message: fmt.Sprintf("another request has changed the address or the headers of deployment %s meanwhile; nothing was changed, repeat the request", id)}
+}
+
+// storeUpdate stores an update, or only validates it if dryRun.
+func (s *Server) storeUpdate(ctx context.Context, dryRun bool, u metadata.Update) (*metadata.Deployment, error) {
 	if dryRun {
 		return s.registry.PlanUpdate(u)
 	}

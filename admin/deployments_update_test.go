@@ -204,3 +204,22 @@ func TestConcurrentUpdatesOfADeploymentDoNotUndoEachOther(t *testing.T) {
 	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", path, `{"uri":"http://b"}`))
 	require.Equal(t, "new", w.store.Schemas().Deployments[id].AdditionalHeaders["authorization"])
 }
+
+// A client repeats a request that timed out while the first one is still in progress.
+func TestTheSameUpdateOfADeploymentTwiceConcurrently(t *testing.T) {
+	for _, body := range []string{`{"uri":"http://b"}`, `{"uri":"http://b","use_http_11":false,"additional_headers":{"a":"b"}}`} {
+		w := newTestServer(t, nil)
+		offer := func() (*metadata.Deployment, error) {
+			return &metadata.Deployment{MinProtocol: 5, MaxProtocol: 5, Services: []*metadata.Service{{Name: "Greeter"}}}, nil
+		}
+		w.offers["http://a/"] = offer
+		requireStatus(t, http.StatusCreated, w.ask(t, "POST", "/deployments", `{"uri":"http://a"}`))
+		path := "/deployments/" + string(w.store.Schemas().Services["Greeter"].Deployment)
+		w.offers["http://b/"] = func() (*metadata.Deployment, error) {
+			w.offers["http://b/"] = offer
+			requireStatus(t, http.StatusOK, w.ask(t, "PATCH", path, body))
+			return offer()
+		}
+		requireStatus(t, http.StatusOK, w.ask(t, "PATCH", path, body))
+	}
+}

@@ -349,15 +349,22 @@ func (c *client) startWaiter(ctx context.Context) {
 }
 
 func (c *client) submit(ctx context.Context, inv *machine.Invoke) outcome {
+	e, _ := c.submitCounted(ctx, inv)
+	return e
+}
+
+// submitCounted is submit, and returns the number of tries.
+func (c *client) submitCounted(ctx context.Context, inv *machine.Invoke) (e outcome, tries int) {
 	id := c.sim.owner(inv.ID)
 	inv.Since = c.moment(id)
 	o, e, err := retry(ctx, c, func(ctx context.Context, d *fabric.Directory) (machine.Outcome, error) {
+		tries++
 		return d.Partition(id).Invoke(ctx, inv)
 	})
 	if e == done && err != nil || e == done && o.Code == machine.Existing && !o.Own {
 		c.sim.violate("send to %s (%s): %+v, %v", inv.Target, inv.ID, o, err)
 	}
-	return e
+	return e, tries
 }
 
 // await waits until a link is not held, and for the delay of a message.

@@ -65,6 +65,9 @@ type saga struct {
 	// late means that a request has no response, or was sent several times and is no cancel, which takes
 	// effect once: it may still take effect.
 	late bool
+	// repeated means that its start was requested several times, so that a request may still arrive. If the saga
+	// were purged before, it would start again.
+	repeated bool
 	// partial means that it was restarted with commands of another saga.
 	partial bool
 }
@@ -106,8 +109,8 @@ func (c *client) startSaga(ctx context.Context) {
 	}
 	c.background(func(own *client) {
 		g := c.sim.history.addSaga(&saga{id: inv.ID})
-		submitted := own.submit(ctx, inv)
-		c.sim.history.updateSaga(func() { g.submitted = submitted })
+		submitted, tries := own.submitCounted(ctx, inv)
+		c.sim.history.updateSaga(func() { g.submitted, g.repeated = submitted, tries > 1 })
 		if waiting := own.split(); submitted == done && own.rng.IntN(2) == 0 {
 			own.pending.Go(func() { waiting.awaitSaga(ctx, g) })
 		}
@@ -145,7 +148,7 @@ func (c *client) operateOn(ctx context.Context, g *saga) {
 		c.operate(ctx, g, &machine.Resume{Target: g.id})
 	case n == 10:
 		c.restart(ctx, g)
-	default:
+	case !g.repeated:
 		h.updateSaga(func() { g.purged = true })
 		if o, e := c.operate(ctx, g, &machine.Purge{Target: g.id}); e == done && o.Code == machine.OK {
 			h.updateSaga(func() { g.gone = true })

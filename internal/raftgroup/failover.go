@@ -204,21 +204,23 @@ func (v voted) awaitTurn(ctx context.Context, wait, grace time.Duration) bool {
 
 // successionRank returns the local replica's rank among the surviving voters.
 func (g *Group) successionRank(dead raft.ServerID) (int, bool) {
-	i := slices.Index(g.succession(dead), g.cfg.LocalID)
+	i := slices.Index(g.succession(g.Servers(), dead), g.cfg.LocalID)
 	return i, i >= 0
 }
 
-// precedes reports whether another voter comes before this replica in the order of succession.
-func (g *Group) precedes(other raft.ServerID) bool {
-	order := g.succession("")
-	return slices.Index(order, other) < slices.Index(order, g.cfg.LocalID)
+// precedes reports whether another voter comes before this replica in the order of succession. It does not wait for a group
+// that is being opened or stopped.
+func (g *Group) precedes(r *raft.Raft, other raft.ServerID) bool {
+	order := g.succession(r.GetConfiguration().Configuration().Servers, "")
+	i := slices.Index(order, other)
+	return i >= 0 && i < slices.Index(order, g.cfg.LocalID)
 }
 
 // succession returns the order in which the voters start elections, without a dead one. The order is
 // rotated by group, so that one survivor does not take over all groups.
-func (g *Group) succession(dead raft.ServerID) []raft.ServerID {
+func (g *Group) succession(servers []raft.Server, dead raft.ServerID) []raft.ServerID {
 	var ids []raft.ServerID
-	for _, s := range g.Servers() {
+	for _, s := range servers {
 		if s.Suffrage == raft.Voter && s.ID != dead {
 			ids = append(ids, s.ID)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"platform/internal/raftgroup/logstore"
 	"platform/internal/raftgroup/watchdog"
+	"platform/internal/raftgroup/wire"
 	"platform/proto/node"
 )
 
@@ -256,6 +257,42 @@ func TestACandidateIsElectedOnceItsVotersKnowNoLeader(t *testing.T) {
 	require.Eventually(t, c.groups[1].IsLeader, 30*time.Second, time.Millisecond)
 	c.gates[0].open(requests(c.voters[1]))
 	proposeMany(t, c.groups[1], 2, 2)
+}
+
+// A candidate has voted for itself, and the network has delayed its requests for longer than FailoverStep. A pre-vote in the
+// same term would start an election in which the vote is refused. If the other candidate has the better log, it needs the
+// pre-vote in the end.
+func TestAVoterGrantsAPreVoteInItsOwnTermLater(t *testing.T) {
+	c := newTestClusterWith(t, 1000, func(cfg *Config) {
+		patient(cfg)
+		cfg.Profile.FailoverStep = 0
+	})
+	c.groups[0].port.timeoutNow(time.Minute)
+	require.Zero(t, c.leader())
+	proposeMany(t, c.groups[0], 1, 1)
+	c.awaitSame()
+	c.stop(2)
+	c.gates[1].close(requests(c.voters[0]))
+	defer c.gates[1].open(requests(c.voters[0]))
+	p, r := c.groups[1].port, c.groups[1].current().raft
+	term := r.CurrentTerm() + 1
+	c.groups[1].stand(r)
+	require.Eventually(t, func() bool { return r.State() == raft.Candidate && r.CurrentTerm() == term }, 10*time.Second, time.Millisecond)
+	req := &node.VoteRequest{Header: wire.EncodeHeader(c.groups[0].port.header()), Term: term}
+	require.False(t, p.mayPreVote(req))
+	p.silence.mu.Lock()
+	p.silence.since = p.silence.since.Add(-p.election)
+	p.silence.mu.Unlock()
+	require.True(t, p.mayPreVote(req))
+	req.Term++
+	require.True(t, p.mayPreVote(req))
+}
+
+func TestAnUnknownCandidateDoesNotPrecede(t *testing.T) {
+	c := newTestClusterWith(t, 1000, patient)
+	for _, g := range c.groups[:2] {
+		require.False(t, g.precedes(g.current().raft, "unknown"))
+	}
 }
 
 // A leader that one follower cannot reach continues while the others hear from it.

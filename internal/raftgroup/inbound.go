@@ -253,7 +253,7 @@ func (in *inbound) answer(ctx context.Context, req arrived) *node.RaftFrame {
 		err = wire.EncodeResponse(out, resp)
 	}
 	if out.PreVoteResponse.GetGranted() {
-		out.PreVoteResponse.Granted = port.mayPreVote(raft.ServerID(req.frame.PreVoteRequest.GetHeader().GetId()))
+		out.PreVoteResponse.Granted = port.mayPreVote(req.frame.PreVoteRequest)
 	}
 	if out.VoteResponse != nil {
 		in.voted(port, req.frame.VoteRequest, out.VoteResponse)

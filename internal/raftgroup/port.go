@@ -45,7 +45,7 @@ type port struct {
 	voted    // see Group.succeed
 
 	silence   silence
-	preVoting atomic.Pointer[raft.RequestPreVoteRequest] // newest attempt to be elected
+	attempts  attempts
 	followers followers
 	withheld  atomic.Int32             // appends that wait in withhold
 	awaiting  atomic.Int32             // appends and snapshots that wait before Raft or the port repeats them
@@ -151,12 +151,15 @@ func (p *port) header() raft.RPCHeader {
 }
 
 // pause waits, at most until the Raft instance stops.
-func (p *port) pause(d time.Duration) {
+func (p *port) pause(d time.Duration) { pause(p.outgoing.Load().ctx, d) }
+
+// pause waits, at most until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-p.outgoing.Load().ctx.Done():
+	case <-ctx.Done():
 	}
 }
 

@@ -1,7 +1,6 @@
 package raftgroup
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -28,68 +27,88 @@ func (p *port) timeoutNow(timeout time.Duration) {
 // RequestVote requests a vote. A request that fails is repeated while this replica is a candidate in that term.
 func (p *port) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	out := p.outgoing.Load()
-	for begin := time.Now(); ; p.pause(voteRetry) {
-		f, err := p.sendVoteRequest(p.target(id, addr), &node.RaftFrame{VoteRequest: wire.EncodeVote(args)})
-		switch {
-		case err != nil && p.campaigns(out, begin, args.Term):
-		case err != nil:
-			return err
-		case f.VoteResponse == nil:
+	ctx, cancel := context.WithTimeout(out.ctx, 2*p.election)
+	defer cancel()
+	for {
+		f, err := p.sendVoteRequest(ctx, p.target(id, addr), &node.RaftFrame{VoteRequest: wire.EncodeVote(args)})
+		if err == nil && f.VoteResponse == nil {
 			return errWrongResponse
-		default:
+		}
+		if err == nil {
 			*resp = wire.DecodeVoteResponse(f.VoteResponse)
 			return nil
+		}
+		if pause(ctx, voteRetry); ctx.Err() != nil || !out.campaigns(args.Term) {
+			return err
 		}
 	}
 }
 
 // RequestPreVote requests a pre-vote: whether a vote would be granted. Raft makes one request, and the next one only after
 // the election timeout, which a candidate without contact, or whose voters still know a leader, would have to wait. So the
-// request is repeated until the pre-vote is granted or Raft has ended the attempt.
+// request is repeated until a majority has granted its pre-votes or Raft has ended the attempt.
 func (p *port) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
 	out := p.outgoing.Load()
-	p.preVoting.Store(args) // the same pointer for all voters
-	var granted time.Time
-	for begin := time.Now(); ; p.pause(voteRetry) {
-		f, err := p.sendVoteRequest(p.target(id, addr), &node.RaftFrame{PreVoteRequest: wire.EncodePreVote(args)})
+	a := p.attempts.join(args, func() *attempt { return p.attempt(out, args) })
+	for {
+		f, err := p.sendVoteRequest(a.ctx, p.target(id, addr), &node.RaftFrame{PreVoteRequest: wire.EncodePreVote(args)})
 		if err == nil && f.PreVoteResponse == nil {
 			return errWrongResponse
 		}
+		granted := false
 		if err == nil {
 			*resp = wire.DecodePreVoteResponse(f.PreVoteResponse)
-			if resp.Granted {
-				granted = cmp.Or(granted, time.Now())
-			}
-			if resp.Term > args.Term || resp.Granted && p.mayStand(args.Term, granted) {
+			granted, resp.Granted = resp.Granted, false
+			if resp.Term > args.Term {
 				return nil
 			}
-			resp.Granted = false
 		}
-		if p.preVoting.Load() != args || !p.campaigns(out, begin, args.Term-1) {
+		a.note(id, granted)
+		pause(a.ctx, voteRetry)
+		if a.ctx.Err() != nil { // perhaps while the request was repeated
+			resp.Term, resp.Granted = args.Term, a.released(id)
+			return nil //nolint:nilerr // the request was interrupted
+		}
+		if !out.campaigns(args.Term - 1) {
 			return err
 		}
 	}
 }
 
+// attempt begins an attempt to be elected.
+func (p *port) attempt(out *outgoing, args *raft.RequestPreVoteRequest) *attempt {
+	voters := 0
+	if r := out.raft.Load(); r != nil {
+		for _, s := range r.GetConfiguration().Configuration().Servers {
+			if s.Suffrage == raft.Voter {
+				voters++
+			}
+		}
+	}
+	return newAttempt(out.ctx, args, voters/2+1, &p.silence, &p.group.cfg.Profile)
+}
+
 // voteRetry is the delay before a vote or a pre-vote is requested again.
 const voteRetry = 200 * time.Millisecond
 
-// campaigns reports whether this replica has been a candidate in term since begin.
-func (p *port) campaigns(out *outgoing, begin time.Time, term uint64) bool {
-	r := out.raft.Load()
-	return r != nil && out.ctx.Err() == nil && r.State() == raft.Candidate && r.CurrentTerm() == term && time.Since(begin) < 2*p.election
+// campaigns reports whether this replica is a candidate in term.
+func (o *outgoing) campaigns(term uint64) bool {
+	r := o.raft.Load()
+	return r != nil && r.State() == raft.Candidate && r.CurrentTerm() == term
 }
 
-// mayStand reports whether a candidate that was first granted a pre-vote at granted may start its election: it yields to
-// another one for a while.
-func (p *port) mayStand(term uint64, granted time.Time) bool {
-	step := p.group.cfg.Profile.FailoverStep
-	return p.silence.claimTerm(term, step) || time.Since(granted) > 2*step
-}
-
-// mayPreVote reports whether a pre-vote that Raft has granted is given to a candidate.
-func (p *port) mayPreVote(candidate raft.ServerID) bool {
-	return p.silence.preVote(p.group.precedes(candidate), p.group.cfg.Profile.FailoverStep)
+// mayPreVote reports whether a pre-vote that Raft has granted is given to a candidate: not at the beginning of a term in
+// which this replica has probably voted already, since the candidate would be refused the vote. A candidate of an earlier
+// term with a better log gets it later; it could not be elected otherwise.
+func (p *port) mayPreVote(req *node.VoteRequest) bool {
+	r := p.outgoing.Load().raft.Load()
+	if r == nil {
+		return false
+	}
+	if term := r.CurrentTerm(); term >= req.Term && time.Since(p.silence.entered(term)) < p.election {
+		return false
+	}
+	return p.silence.preVote(p.group.precedes(r, raft.ServerID(req.GetHeader().GetId())), p.group.cfg.Profile.FailoverStep)
 }
 
 // handOverTimeout is how long Config.HandOver may take.
@@ -151,7 +170,7 @@ func (p *port) sendTimeoutNow(id raft.ServerID, addr raft.ServerAddress, timeout
 }
 
 // sendVoteRequest sends a request of an election and waits for the response.
-func (p *port) sendVoteRequest(to target, f *node.RaftFrame) (*node.RaftFrame, error) {
+func (p *port) sendVoteRequest(ctx context.Context, to target, f *node.RaftFrame) (*node.RaftFrame, error) {
 	peer, err := p.t.peers.Peer(to.addr)
 	if err != nil {
 		return nil, err
@@ -159,5 +178,5 @@ func (p *port) sendVoteRequest(to target, f *node.RaftFrame) (*node.RaftFrame, e
 	p.group.cfg.Metrics.requestedVote()
 	f.GroupId, f.Target = p.id, string(to.id)
 	f.TimeoutMs = uint32(p.election.Milliseconds())
-	return peer.CallUntil(p.outgoing.Load().ctx, p.election, f)
+	return peer.CallUntil(ctx, p.election, f)
 }

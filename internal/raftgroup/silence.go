@@ -39,11 +39,12 @@ type silence struct {
 	acting  bool          // the silence is being handled
 	agreed  time.Time     // when this replica last agreed to another one's election
 	claimed time.Time     // when it last started one
-	stands  uint64        // term for which it last claimed an election after a pre-vote
 	prefers time.Time     // when it last granted a pre-vote to a candidate that precedes it
 	led     uint64        // last term in which this replica led
 	failed  uint64        // last term in which it could not write to its log
 	former  time.Time     // when it last agreed to an election of the former leader
+	current uint64        // newest term in which this replica was seen
+	since   time.Time     // when it was first seen in that term
 }
 
 // heard is called when an append of the leader of term, the newest one, arrived.
@@ -150,17 +151,15 @@ func (s *silence) yieldsLocked(first bool, d time.Duration) bool {
 	return time.Since(s.former) < d || !first && time.Since(s.agreed) < d
 }
 
-// claimTerm is claim for a candidate that was granted a pre-vote. It yields to each election that this replica agreed to.
-// The claim lasts for d from its first call for term: a candidate that needs more pre-votes does not obstruct others.
-func (s *silence) claimTerm(term uint64, d time.Duration) bool {
+// claimGranted is claim for a candidate to which a majority has granted its pre-votes. It yields to each election that this
+// replica agreed to, unless it has waited long enough.
+func (s *silence) claimGranted(waited bool, d time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.yieldsLocked(false, d) || time.Since(s.prefers) < d {
+	if !waited && (s.yieldsLocked(false, d) || time.Since(s.prefers) < d) {
 		return false
 	}
-	if s.stands != term {
-		s.stands, s.claimed = term, time.Now()
-	}
+	s.claimed = time.Now()
 	return true
 }
 
@@ -176,6 +175,16 @@ func (s *silence) preVote(precedes bool, d time.Duration) bool {
 		s.prefers = time.Now()
 	}
 	return true
+}
+
+// entered records that this replica is in term and returns since when.
+func (s *silence) entered(term uint64) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current != term {
+		s.current, s.since = term, time.Now()
+	}
+	return s.since
 }
 
 // standing is called when this replica starts an election.
@@ -252,6 +261,7 @@ func (p *port) countSilence(step time.Duration) {
 		return
 	}
 	term := r.CurrentTerm() // before the state: a later term would not be the one in which it leads
+	p.silence.entered(term)
 	if r.State() == raft.Leader {
 		p.silence.lead(term)
 		return

@@ -73,14 +73,13 @@ func TestOneOfTwoCandidatesStartsAnElection(t *testing.T) {
 		var first, second silence
 		require.True(t, first.preVote(false, step))
 		require.True(t, second.preVote(true, step))
-		require.False(t, second.claimTerm(7, step))
-		require.True(t, first.claimTerm(7, step))
+		require.False(t, second.claimGranted(false, step))
+		require.True(t, first.claimGranted(false, step))
 		require.False(t, first.preVote(false, step), "its election has started")
 		require.False(t, first.agree(false, step))
 		time.Sleep(step)
-		require.True(t, first.claimTerm(7, step))
-		require.True(t, first.preVote(false, step), "it has not been elected, although it was granted this pre-vote again")
-		require.True(t, second.claimTerm(7, step))
+		require.True(t, first.preVote(false, step), "it has not been elected")
+		require.True(t, second.claimGranted(false, step))
 	})
 }
 
@@ -90,12 +89,26 @@ func TestACandidateYieldsToAnElectionThatItAgreedTo(t *testing.T) {
 		time.Sleep(time.Hour) // the zero time is long ago
 		var s silence
 		require.True(t, s.agree(false, step))
-		require.False(t, s.claimTerm(7, step))
+		require.False(t, s.claimGranted(false, step))
 		time.Sleep(step)
-		require.True(t, s.claimTerm(7, step))
+		require.True(t, s.claimGranted(false, step))
 		require.False(t, s.agree(true, step))
 		s = silence{}
 		s.standing()
 		require.False(t, s.preVote(true, step))
+	})
+}
+
+// A candidate is not elected since the leader is back. Its next election counts as well.
+func TestEachElectionIsClaimed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const step = 100 * time.Millisecond
+		time.Sleep(time.Hour) // the zero time is long ago
+		var s silence
+		require.True(t, s.claimGranted(false, step))
+		time.Sleep(time.Minute)
+		require.True(t, s.preVote(false, step))
+		require.True(t, s.claimGranted(false, step))
+		require.False(t, s.preVote(false, step))
 	})
 }

@@ -84,7 +84,7 @@ func TestAJobSurvivesItsLeader(t *testing.T) {
 	}
 	require.Eventually(t, func() bool {
 		return adminRequest(t.Context(), c, http.MethodGet, "/jobs/"+j.ID, nil, &j) == nil && j.State != "running"
-	}, 3*time.Minute, 100*time.Millisecond)
+	}, 10*time.Minute, 100*time.Millisecond, "jobs give way to other requests, and are slow on a busy machine")
 	require.Equal(t, job{ID: j.ID, State: "done", Matched: count, Done: count}, j)
 
 	var left struct {

@@ -238,6 +238,53 @@ func TestALeaderThatHadNoContactLeadsAgain(t *testing.T) {
 	proposeMany(t, c.groups[0], 2, 2)
 }
 
+// slowTerms stores no number, such as a term, while slow is locked.
+type slowTerms struct {
+	logstore.Storage
+	slow    sync.RWMutex
+	waiting atomic.Int32 // calls that are under way
+}
+
+func (s *slowTerms) SetUint64(key []byte, v uint64) error {
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
+	s.slow.RLock()
+	defer s.slow.RUnlock()
+	return s.Storage.SetUint64(key, v)
+}
+
+// A leader steps down for its successor before it has stored the new term, which takes a while. Meanwhile another replica still
+// follows it. If it started an election then, it would depose its successor.
+func TestALeaderDoesNotDeposeItsSuccessor(t *testing.T) {
+	disks := map[raft.ServerID]*slowTerms{}
+	c := newTestClusterWith(t, 1000, func(cfg *Config) {
+		disks[cfg.LocalID] = &slowTerms{Storage: cfg.Storage}
+		cfg.Storage = disks[cfg.LocalID]
+		patient(cfg)
+		cfg.Profile.SilenceMargin = 200 * time.Millisecond
+	})
+	c.groups[0].port.timeoutNow(time.Minute)
+	require.Zero(t, c.leader())
+	proposeMany(t, c.groups[0], 1, 1)
+	c.awaitSame()
+	old, s := c.groups[0].current().raft, &c.groups[0].port.silence
+	term, disk := old.CurrentTerm(), disks[c.voters[0].ID]
+	c.gates[1].close(requests(c.voters[2]))
+	disk.slow.Lock()
+	go func() { _ = c.groups[0].TransferLeadership(t.Context(), c.voters[1].ID) }()
+	require.Eventually(t, func() bool { return disk.waiting.Load() > 0 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.quiet >= 5*silenceTick
+	}, 30*time.Second, time.Millisecond, "it checks whether it has stepped down")
+	disk.slow.Unlock()
+	require.Eventually(t, c.groups[1].IsLeader, 30*time.Second, time.Millisecond)
+	c.gates[1].open(requests(c.voters[2]))
+	proposeMany(t, c.groups[1], 2, 2)
+	require.Equal(t, term+1, c.groups[1].current().raft.CurrentTerm())
+}
+
 // A candidate is refused its pre-vote by the leader, which then steps down because it cannot reach the candidate. Raft would
 // request the next pre-vote after one to two minutes.
 func TestACandidateIsElectedOnceItsVotersKnowNoLeader(t *testing.T) {

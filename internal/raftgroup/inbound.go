@@ -243,6 +243,9 @@ func (in *inbound) answer(ctx context.Context, req arrived) *node.RaftFrame {
 	}
 	port.judgeByLog(command)
 	port.skipCompacted(command)
+	if req.frame.VoteRequest != nil {
+		port.silence.voteRequested(req.frame.VoteRequest.Term)
+	}
 	ctx, cancel := context.WithDeadline(ctx, req.deadline)
 	defer cancel()
 	resp, err := port.deliver(ctx, raft.RPC{Command: command})

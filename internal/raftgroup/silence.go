@@ -43,6 +43,8 @@ type silence struct {
 	led     uint64        // last term in which this replica led
 	failed  uint64        // last term in which it could not write to its log
 	former  time.Time     // when it last agreed to an election of the former leader
+	wanted  uint64        // term of the last vote that was requested
+	asked   time.Time     // when it was
 	current uint64        // newest term in which this replica was seen
 	since   time.Time     // when it was first seen in that term
 }
@@ -73,11 +75,20 @@ func (s *silence) writeFailed(term uint64) {
 	s.failed = term
 }
 
-// ledIn reports whether this replica led in term and was able to write to its log.
-func (s *silence) ledIn(term uint64) bool {
+// voteRequested is called when a candidate's request for a vote in term arrives, before Raft gets it.
+func (s *silence) voteRequested(term uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.led == term && term > s.failed
+	s.wanted, s.asked = term, time.Now()
+}
+
+// ledIn reports whether this replica led in term and was able to write to its log, and no other one has begun a newer term
+// within d: Raft steps down before it has stored the newer term.
+func (s *silence) ledIn(term uint64, d time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	succeeded := s.term > term || s.wanted > term && time.Since(s.asked) < d
+	return s.led == term && term > s.failed && !succeeded
 }
 
 func (s *silence) tick(step time.Duration) {
@@ -290,7 +301,7 @@ func (p *port) countSilence(step time.Duration) {
 
 // steppedDown reports whether this replica has led in term, lost that without a successor, and may lead again.
 func (g *Group) steppedDown(r *raft.Raft, term uint64) bool {
-	if g.cfg.Profile.SilenceMargin == 0 || !g.port.silence.ledIn(term) || g.ending() || g.storage.probe.Hangs() {
+	if g.cfg.Profile.SilenceMargin == 0 || !g.port.silence.ledIn(term, g.cfg.Profile.ElectionTimeout) || g.ending() || g.storage.probe.Hangs() {
 		return false
 	}
 	_, known := r.LeaderWithID()

@@ -52,17 +52,18 @@ func TestSurvivorsYieldToTheFormerLeader(t *testing.T) {
 }
 
 func TestALeaderThatCouldNotWriteDoesNotLeadAgain(t *testing.T) {
+	const step = time.Second
 	var s silence
-	require.False(t, s.ledIn(0))
+	require.False(t, s.ledIn(0, step))
 	s.lead(3)
-	require.True(t, s.ledIn(3))
-	require.False(t, s.ledIn(4))
+	require.True(t, s.ledIn(3, step))
+	require.False(t, s.ledIn(4, step))
 	s.writeFailed(3)
-	require.False(t, s.ledIn(3))
+	require.False(t, s.ledIn(3, step))
 	s.lead(3)
-	require.False(t, s.ledIn(3), "it was still the leader when the next check came")
+	require.False(t, s.ledIn(3, step), "it was still the leader when the next check came")
 	s.lead(5)
-	require.True(t, s.ledIn(5))
+	require.True(t, s.ledIn(5, step))
 }
 
 // Two candidates grant each other a pre-vote before either has started its election.

@@ -26,7 +26,7 @@ func rejectUnknownQuery(next echo.HandlerFunc) echo.HandlerFunc {
 		if !described || op.AnyQuery {
 			return next(c)
 		}
-		// The router skips what it cannot decode: a list would be without its filter.
+		// QueryParams skips what it cannot decode, and the list would not be filtered.
 		if _, err := url.ParseQuery(c.Request().URL.RawQuery); err != nil {
 			return rest.BadRequest("the query cannot be decoded: %v", err)
 		}

@@ -178,7 +178,7 @@ type Invoker struct {
 	HTTP2KeepAliveInterval           units.Duration `key:"http2-keep-alive-interval" help:"time without traffic after which a connection is probed"`
 	HTTP2KeepAliveTimeout            units.Duration `key:"http2-keep-alive-timeout" help:"timeout of a probe"`
 	HTTP2StreamsPerConnectionLimit   int            `key:"http2-streams-per-connection-limit" help:"concurrent attempts on one connection"`
-	HTTP2IdleConnectionTimeout       units.Duration `key:"http2-idle-connection-timeout" help:"how long an idle connection stays open"`
+	HTTP2IdleConnectionTimeout       units.Duration `key:"http2-idle-connection-timeout" help:"how long an idle connection stays open at most"`
 	HTTP2InitialStreamWindowSize     units.ByteSize `key:"http2-initial-stream-window-size" help:"receive window of an attempt, at most 4 MiB: what an endpoint may send before it is read, in addition to memory-limit"`
 	HTTP2InitialConnectionWindowSize units.ByteSize `key:"http2-initial-connection-window-size" help:"receive window of a connection, at least that of all its attempts"`
 	HTTP2MaxFrameSize                units.ByteSize `key:"http2-max-frame-size" help:"maximum size of an HTTP/2 frame, 16 KiB to 16 MiB"`

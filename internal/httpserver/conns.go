@@ -37,9 +37,9 @@ type perAddress struct {
 	proxies      proxies // their connections are not bounded
 	writeTimeout time.Duration
 	problem      Problem
-	refused      *refusals // new connections, and forwarded requests
-	closed       *refusals // connections that cancelled too many requests
-	refusing     atomic.Int64
+	refused      *refusals    // new connections, and forwarded requests
+	closed       *refusals    // connections that cancelled too many requests
+	refusing     atomic.Int64 // refused connections that wait for their request
 
 	mu      sync.Mutex // guards the fields below, and those of the sources
 	sources map[netip.Addr]*source

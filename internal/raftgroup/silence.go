@@ -44,7 +44,7 @@ type silence struct {
 	failed  uint64        // last term in which it could not write to its log
 	former  time.Time     // when it last agreed to an election of the former leader
 	wanted  uint64        // term of the last vote that was requested
-	asked   time.Time     // when it was
+	asked   time.Time     // when that vote was requested
 	current uint64        // newest term in which this replica was seen
 	since   time.Time     // when it was first seen in that term
 }

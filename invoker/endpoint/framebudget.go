@@ -10,7 +10,7 @@ import (
 var errFrameFlood = errors.New("the endpoint sent too many HTTP/2 frames without content")
 
 // A peer has a credit of frames. Data that it sends, what is sent to it, and time earn more. The figures are far above
-// what known servers need: a connection that is closed by mistake takes up to 128 attempts with it.
+// what known servers need: if a connection is closed by mistake, up to 128 attempts fail.
 const (
 	maxFrameCredit  = 4000 // also that of a new connection
 	creditPerSecond = 200  // for example for pings
@@ -20,7 +20,7 @@ const (
 	// dataPerCredit is how many bytes of data from the peer earn one. A message has at least 8, and is sent in at most
 	// two frames, its header and its payload.
 	dataPerCredit = 4
-	// maxPadding is the maximum length of the padding of a DATA frame, which earns nothing, with its length.
+	// maxPadding is the maximum length of the padding of a DATA frame, including the byte with its length. It earns nothing.
 	maxPadding = 256
 )
 

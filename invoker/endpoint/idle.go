@@ -19,8 +19,8 @@ func (c *Client) watchIdle() {
 	}
 }
 
-// sweepIdle closes the connections that were idle at the last sweep and have not been used since, so after between half
-// of IdleTimeout and all of it.
+// sweepIdle closes the connections that were idle at the last sweep and have not been used since. They were idle for
+// at least half of IdleTimeout, and at most all of it.
 func (c *Client) sweepIdle() {
 	c.mu.Lock()
 	pools := slices.Collect(maps.Values(c.pools))

@@ -15,6 +15,7 @@ import (
 
 	restate "github.com/restatedev/sdk-go"
 	"github.com/restatedev/sdk-go/server"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/config"
@@ -252,12 +253,11 @@ func TestCallsContinueWhileNodesRestart(t *testing.T) {
 // node may fail.
 func (c *testCluster) replicated(nodes ...int) {
 	c.t.Helper()
-	require.Eventually(c.t, func() bool {
+	require.EventuallyWithT(c.t, func(t *assert.CollectT) {
 		for _, i := range nodes {
-			if code, body := c.do(i, true, "GET", "/cluster-health", ""); code != http.StatusOK || !strings.Contains(body, `"status":"healthy"`) {
-				return false
-			}
+			code, body := c.do(i, true, "GET", "/cluster-health", "")
+			require.Equal(t, http.StatusOK, code, "n%d: %s", i+1, body)
+			require.Contains(t, body, `"status":"healthy"`, "n%d", i+1)
 		}
-		return true
-	}, waitTimeout, 50*time.Millisecond, "the partitions are not everywhere")
+	}, waitTimeout, 50*time.Millisecond)
 }

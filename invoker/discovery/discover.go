@@ -178,38 +178,46 @@ func (d *Discoverer) wait(ctx context.Context, addr *endpoint.Address, done <-ch
 	}
 }
 
-// ignoresHTTP2 reports whether an endpoint responds to a probe in HTTP/1.1 and still not to the HTTP/2
+// http1Probes is the number of probes in HTTP/1.1 that an endpoint must respond to before it is concluded that it
+// ignores HTTP/2.
+const http1Probes = 3
+
+// ignoresHTTP2 reports whether an endpoint responds to probes in HTTP/1.1 and still not to the HTTP/2
 // connection of a discovery request. Some endpoints speak both and were only slow, for instance because
-// they have just started; those accept the HTTP/2 connection about when they respond to the probe.
+// they have just started; those accept the HTTP/2 connection about when they respond to a probe. More than one
+// is necessary, since on a starved machine a delay may be over before what arrived meanwhile has been read.
 func (d *Discoverer) ignoresHTTP2(ctx context.Context, addr *endpoint.Address, done <-chan struct{}) bool {
-	begin := time.Now()
-	if !d.client.ProbeHTTP1(ctx, addr) {
+	for range http1Probes {
+		begin := time.Now()
+		if !d.client.ProbeHTTP1(ctx, addr) {
+			return false
+		}
+		grace := time.NewTimer(max(time.Since(begin), d.cfg.probeAfter/4))
+		select {
+		case <-done:
+		case <-ctx.Done():
+		case <-grace.C:
+			continue
+		}
+		grace.Stop()
 		return false
-	}
-	grace := time.NewTimer(max(time.Since(begin), d.cfg.probeAfter/2))
-	defer grace.Stop()
-	select {
-	case <-done:
-		return false
-	case <-ctx.Done():
-	case <-grace.C:
 	}
 	return !d.client.SpeaksHTTP2(addr)
 }
 
+// unreachable returns the error of a discovery request that failed with err, and whether the next one may succeed. An
+// endpoint that closes HTTP/2 connections and responds in HTTP/1.1 may also speak both and be restarting.
 func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, err error) (*manifestResponse, bool, error) {
 	where := addr.Scheme + "://" + addr.Authority
 	if addr.Function != nil {
 		where = addr.Function.ARN
 	}
-	if !dialing(err) && d.client.ProbeHTTP1(ctx, addr) {
-		err = endpoint.ErrHTTP1
-	}
+	inferred := !dialing(err) && !errors.Is(err, endpoint.ErrHTTP1) && d.client.ProbeHTTP1(ctx, addr)
 	switch {
 	case errors.Is(err, endpoint.ErrFunctionResponse):
 		return nil, false, errcode.New(errcode.META0013, "%s: %w", where, err)
-	case errors.Is(err, endpoint.ErrHTTP1):
-		return nil, false, errcode.New(errcode.META0014,
+	case inferred, errors.Is(err, endpoint.ErrHTTP1):
+		return nil, inferred, errcode.New(errcode.META0014,
 			"%s speaks HTTP/1.1 and not HTTP/2 with prior knowledge; register it with use_http_11", where)
 	case errors.Is(err, egress.ErrForbidden):
 		return nil, false, refused(where, err)

@@ -312,8 +312,9 @@ func TestServersThatDropHTTP2AreDetectedImmediately(t *testing.T) {
 // that ignores HTTP/2.
 func TestSlowEndpointsWithBothVersionsAreDiscovered(t *testing.T) {
 	started := make(chan struct{})
+	var probes atomic.Int32
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor == 1 {
+		if r.ProtoMajor == 1 && probes.Add(1) == http1Probes-1 {
 			close(started)
 		}
 		answering(v4, manifestOf(""))(w, r)
@@ -325,6 +326,33 @@ func TestSlowEndpointsWithBothVersionsAreDiscovered(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, dep.HTTP11)
 	require.True(t, dep.Bidirectional)
+}
+
+// An endpoint that speaks both versions of HTTP and closes a connection, perhaps because it is restarting, is not taken for
+// one that closes all HTTP/2 connections.
+func TestEndpointsWithBothVersionsMayCloseAConnection(t *testing.T) {
+	s := serve(t, answering(v4, manifestOf("")), func(s *httptest.Server) {
+		s.Config.Protocols.SetHTTP1(true)
+		s.Listener = &closingListener{Listener: s.Listener}
+	})
+	dep, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: s.URL})
+	require.NoError(t, err)
+	require.False(t, dep.HTTP11)
+}
+
+// closingListener is a listener that closes its first connection.
+type closingListener struct {
+	net.Listener
+	closed bool
+}
+
+func (l *closingListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil && !l.closed {
+		l.closed = true
+		c.Close()
+	}
+	return c, err
 }
 
 // heldListener is a listener whose first connection has nothing to read until a channel is closed.

@@ -35,6 +35,7 @@ type Options struct {
 // groups, so that groups that write at the same time share an fsync.
 type DB struct {
 	db    *pebble.DB
+	wal   *walErrors
 	cache *pebble.Cache
 
 	written  *pebbledb.WriteProgress
@@ -90,6 +91,9 @@ func Open(dir string, opts Options) (*DB, error) {
 	if opts.Ballast != "" {
 		fs = vfs.OnDiskFull(fs, func() { freeBallast(opts.Ballast, logger) })
 	}
+	pebbleLog := pebbledb.Logger{Log: logger.With("component", "log_database")}
+	wal := &walErrors{FS: fs, fatal: pebbleLog.Fatalf}
+	fs = wal
 	cache := pebble.NewCache(cmp.Or(opts.CacheBytes, 8<<20))
 	po := &pebble.Options{
 		FS:       fs,
@@ -103,7 +107,7 @@ func Open(dir string, opts Options) (*DB, error) {
 		L0StopWritesThreshold: 1000,
 		FormatMajorVersion:    pebble.FormatNewest,
 		MaxManifestFileSize:   pebbledb.ManifestBytes,
-		Logger:                pebbledb.Logger{Log: logger.With("component", "log_database")},
+		Logger:                pebbleLog,
 	}
 	written := new(pebbledb.WriteProgress)
 	po.EventListener = new(pebble.EventListener)
@@ -126,7 +130,8 @@ func Open(dir string, opts Options) (*DB, error) {
 		}
 		return nil, fmt.Errorf("open log database %s: %w", dir, readError(err))
 	}
-	return &DB{db: db, cache: cache, written: written, large: large, files: newEntryFiles(db, po, dir), readOnly: opts.ReadOnly, damage: damage, remover: pebbledb.NewRemover(db, damage, dir)}, nil
+	wal.open.Store(true)
+	return &DB{db: db, wal: wal, cache: cache, written: written, large: large, files: newEntryFiles(db, po, dir), readOnly: opts.ReadOnly, damage: damage, remover: pebbledb.NewRemover(db, damage, dir)}, nil
 }
 
 // openPebble opens a database whose write-ahead log records in each chunk up to where it
@@ -168,6 +173,7 @@ func checkValues(db *pebble.DB) error {
 
 // Close closes the database; all groups that use it must be shut down before.
 func (l *DB) Close() error {
+	l.wal.open.Store(false)
 	err := l.db.Close()
 	l.cache.Unref()
 	if err != nil {

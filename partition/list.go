@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"platform/internal/ids"
-	"platform/partition/codec"
 	"platform/partition/journal"
 	"platform/partition/listing"
 	"platform/partition/machine"
@@ -164,36 +163,14 @@ func (r *listReader) covered(places []listing.Place, completeFrom int64) bool {
 
 // scan selects places from all records.
 func (r *listReader) scan(ctx context.Context, top *listing.Top) ([]listing.Place, error) {
-	for from := store.Place(nil); ; {
-		next, err := r.scanPage(from, top)
-		if err != nil || next == nil {
-			return top.Places(), err
-		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		from = next
-	}
-}
-
-func (r *listReader) scanPage(from store.Place, top *listing.Top) (next store.Place, err error) {
-	view := r.l.p.tables.View()
-	defer view.Close()
-	rows := 0
-	err = view.WalkRecords(from, nil, store.Statuses{Live: true, Completed: true}, func(at store.Place, record []byte) (store.Visit, error) {
-		inv, err := codec.DecodeInvocation(record)
-		if err != nil {
-			return store.Visit{}, err
-		}
-		if r.filter.Match(inv, r.liveOf(inv)) {
-			top.Add(r.q.Order.PlaceOf(inv))
-		}
-		if rows++; rows >= pageReads {
-			next = at.Next()
-		}
-		return store.Visit{Stop: next != nil}, nil
+	err := eachPage(ctx, func(from store.Place) (store.Place, error) {
+		return readPage(r.l.p.tables, from, true, func(inv *machine.Invocation) {
+			if r.filter.Match(inv, r.liveOf(inv)) {
+				top.Add(r.q.Order.PlaceOf(inv))
+			}
+		})
 	})
-	return next, err
+	return top.Places(), err
 }
 
 // records reads the requested records.

@@ -9,9 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"platform/partition/codec"
 	"platform/partition/listing"
-	"platform/partition/machine"
 	"platform/partition/store"
 )
 
@@ -40,9 +38,6 @@ const (
 	somePendingBytes = 4 << 20
 	maxPending       = 32 << 10
 	maxPendingBytes  = 64 << 20
-	// The index is built in pages of up to indexRows records and indexBytes.
-	indexRows  = 1024
-	indexBytes = 1 << 20
 )
 
 // lister keeps the index of the invocations of a partition during one leadership, while there
@@ -185,43 +180,6 @@ func (x *lister) load(ctx context.Context) error {
 	x.tables.Observe(x.feed)
 	x.mu.Unlock()
 	return eachPage(ctx, x.loadPage)
-}
-
-// eachPage calls read for the beginning of each page until it returns that there is no further one.
-func eachPage(ctx context.Context, read func(from store.Place) (next store.Place, err error)) error {
-	for from := store.Place(nil); ; {
-		next, err := read(from)
-		if err != nil || next == nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		from = next
-		runtime.Gosched()
-	}
-}
-
-// readPage calls visit for the stored invocations of one page, with completed ones if wanted. It
-// returns where the next page begins, nil if there is none.
-func readPage(tables *store.Partition, from store.Place, completed bool, visit func(*machine.Invocation)) (next store.Place, err error) {
-	view := tables.View()
-	defer func() { err = errors.Join(err, view.Close()) }()
-	rows, size := 0, 0
-	err = view.WalkRecords(from, nil, store.Statuses{Live: true, Completed: completed}, func(at store.Place, record []byte) (store.Visit, error) {
-		inv, err := codec.DecodeInvocation(record)
-		if err != nil {
-			return store.Visit{}, err
-		}
-		visit(inv)
-		rows++
-		size += len(record)
-		if rows >= indexRows || size >= indexBytes {
-			next = at.Next()
-		}
-		return store.Visit{Stop: next != nil}, nil
-	})
-	return next, err
 }
 
 // loadPage adds one page of the stored records. Changes that are applied before it are in its

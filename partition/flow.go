@@ -101,36 +101,7 @@ type Queue struct {
 	Blocked flowcontrol.Blocked // set if the inbox is not empty
 }
 
-// queues yields the vqueues of the partition as of this replica, ordered by scope, limit
-// key and service.
-func (p *Partition) queues(ctx context.Context) iter.Seq2[Queue, error] {
-	return func(yield func(Queue, error) bool) {
-		l, err := p.leader()
-		if err != nil {
-			yield(Queue{}, err)
-			return
-		}
-		shift := l.timeShift()
-		view := p.tables.View()
-		defer view.Close()
-		rules, now, err := rulesOf(view)
-		if err != nil {
-			yield(Queue{}, err)
-			return
-		}
-		for named, err := range untilDone(ctx, view.VQueues()) {
-			q := Queue{ID: named.Key.ID(), Key: named.Key, VQueue: named.VQueue}
-			if err == nil && q.Stages[flowcontrol.Inbox] > 0 {
-				err = q.explain(view, rules, now)
-			}
-			shift.queue(&q)
-			if !yield(q, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
+// explain sets Head, HeadKey and Blocked of a queue whose inbox is not empty.
 func (q *Queue) explain(view *store.View, rules *flowcontrol.Matcher, now int64) (err error) {
 	if q.Blocked, err = rules.Explain(view, q.Key, &q.VQueue, now); err != nil {
 		return err

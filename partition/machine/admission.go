@@ -30,7 +30,7 @@ func (m *Machine) admit(inv *Invocation, input []byte) error {
 			return err
 		}
 	}
-	if inv.Target.Type == target.StateUpdate && m.level >= feature.Level4 && (m.queuedUpdates > 0 || m.updateBytes >= m.bounds.updateBytes) {
+	if inv.Target.Type == target.StateUpdate && m.level >= feature.Level4 && (m.updates > 0 || m.used.updateBytes >= m.bounds.updateBytes) {
 		return m.delayUpdate(inv)
 	}
 	if inv.Flow != nil {
@@ -66,18 +66,18 @@ func (m *Machine) start(inv *Invocation, input []byte) error {
 	if inv.Target.Type == target.StateUpdate {
 		m.st.PutInvocation(inv)
 		m.local = append(m.local, &update{inv.ID})
-		m.queuedUpdates++
+		m.updates++
 		return nil
 	}
 	run := RunOf(inv)
 	if inv.Length == 1 {
-		if input == nil && m.inputBytes < m.bounds.answerBytes {
+		if input == nil && m.used.inputBytes < m.bounds.answerBytes {
 			entry, err := m.st.Entry(inv.ID, 0)
 			if err != nil {
 				return fmt.Errorf("read input of %s: %w", inv.ID, err)
 			}
 			input = entry.Payload
-			m.inputBytes += len(input)
+			m.used.inputBytes += len(input)
 		}
 		run.Input = input
 	}

@@ -13,26 +13,18 @@ import (
 // errUnknownCommand is wrapped when a command is of a type that this version does not know.
 var errUnknownCommand = errors.New("unknown command")
 
-// Machine interprets the commands of one partition. Between calls of Apply it holds no
-// state, only reusable memory. It must not be used concurrently.
+// Machine interprets the commands of one partition. It must not be used concurrently. All that it
+// keeps between log entries is a copy of the rules in the tables and reusable memory; between the
+// commands of an entry, also what they have used of its bounds.
 type Machine struct {
 	shards Shards
+
+	used used // by the log entry being applied
 
 	// The fields below belong to the command being applied.
 	st   State
 	meta *Meta
 	now  int64 // partition time
-	// Budgets of the log entry, shared by its commands: results copied by commands and by
-	// timers, and bytes of inputs read.
-	answers, timerAnswers byteBudget
-	inputBytes            int
-	// Invocations killed, bytes of journals read by kills, and bytes read and written by state
-	// updates, in the log entry.
-	kills, journalReads, updateBytes int
-	purgedBytes                      int // of promises read by purges in the log entry
-	lookups                          int // of notifications, to evaluate awaits, in the log entry; see leavesPerLookup
-	admitted                         int // waiting invocations, in the log entry
-	queuedUpdates                    int // in local
 
 	// level is the feature level: only what it includes may be written to the tables, sent
 	// to other partitions or derived. It is the highest level in the log so far, so all
@@ -40,6 +32,7 @@ type Machine struct {
 	level       feature.Level
 	effects     []Effect
 	local       []Message           // messages to this same partition, in the order in which they were caused
+	updates     int                 // state updates in local
 	freedScopes []string            // scopes in which an invocation may have become admissible
 	freed       map[string]struct{} // the same, to find one of many; nil if there are few
 
@@ -55,6 +48,18 @@ type bounds struct {
 	reevaluated, ringLeaves                                                int
 	kills, journalReads, updateBytes, answerBytes, purgedPromises, lookups int
 	sinks                                                                  int
+}
+
+// used is what the commands of one log entry have used of its bounds.
+type used struct {
+	answers, timerAnswers byteBudget // results that commands have copied, and that timers have
+	inputBytes            int        // inputs read for effects
+	kills                 int        // invocations killed
+	journalReads          int        // bytes of journals read, by kills and to find sleeps and signals
+	updateBytes           int        // bytes read and written by state updates
+	purgedBytes           int        // bytes of promises read by purges
+	lookups               int        // of notifications, to evaluate awaits; see leavesPerLookup
+	admitted              int        // waiting invocations admitted
 }
 
 // New returns the machine of one partition.
@@ -83,7 +88,7 @@ func (m *Machine) Apply(st State, h Header, c Command, effects []Effect) (Outcom
 	outcome, err := m.apply(h, c)
 	effects = m.effects
 	clear(m.local)
-	m.st, m.meta, m.effects, m.local, m.queuedUpdates = nil, nil, nil, m.local[:0], 0
+	m.st, m.meta, m.effects, m.local, m.updates = nil, nil, nil, m.local[:0], 0
 	m.flow.Tables, m.freed = nil, nil
 	if m.freedScopes = m.freedScopes[:0]; cap(m.freedScopes) > maxAdmittedByTimer {
 		m.freedScopes = nil
@@ -95,9 +100,7 @@ func (m *Machine) Apply(st State, h Header, c Command, effects []Effect) (Outcom
 // command together with the messages and admissions that it causes.
 func (m *Machine) apply(h Header, c Command) (Outcome, error) {
 	if h.Command == 0 {
-		m.answers, m.timerAnswers, m.inputBytes = byteBudget{}, byteBudget{}, 0
-		m.kills, m.journalReads, m.updateBytes, m.purgedBytes, m.lookups = 0, 0, 0, 0, 0
-		m.admitted, m.flow.Leaves = 0, m.bounds.ringLeaves
+		m.used, m.flow.Leaves = used{}, m.bounds.ringLeaves
 	}
 	if lead, ok := c.(*Lead); ok {
 		if lead.Epoch <= m.meta.Epoch {

@@ -34,10 +34,10 @@ func (m *Machine) admitWaiting(most int) error {
 		return err
 	}
 	if m.level >= feature.Level4 {
-		most = min(most, m.bounds.admittedByEntry-m.admitted)
+		most = min(most, m.bounds.admittedByEntry-m.used.admitted)
 	}
 	admitted := 0
-	defer func() { m.admitted += admitted }()
+	defer func() { m.used.admitted += admitted }()
 	for _, scope := range m.freedScopes {
 		for {
 			if admitted >= most {

@@ -56,7 +56,7 @@ func (m *Machine) killCallee(id ids.Invocation, sink *Sink) error {
 	if m.shards.of(id.PartitionKey()) != m.shards.Self {
 		return m.send(id, &Kill{id, sink})
 	}
-	if m.kills++; m.kills <= m.bounds.kills {
+	if m.used.kills++; m.used.kills <= m.bounds.kills {
 		return m.send(id, &Kill{Target: id})
 	}
 	m.setTimer(Timer{At: m.now, Kind: TimerKill, ID: id})

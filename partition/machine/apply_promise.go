@@ -116,13 +116,13 @@ func (m *Machine) deletePromises(o Object) (pending bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("read promises of %v: %w", o, err)
 		}
-		if m.level >= feature.Level4 && m.purgedBytes >= m.bounds.purgedPromises {
+		if m.level >= feature.Level4 && m.used.purgedBytes >= m.bounds.purgedPromises {
 			pending = true
 			break
 		}
-		m.purgedBytes += answerOverhead + len(p.Key) + sinkSize*len(p.Waiting)
+		m.used.purgedBytes += answerOverhead + len(p.Key) + sinkSize*len(p.Waiting)
 		if p.Result != nil {
-			m.purgedBytes += m.resultSize(p.Result)
+			m.used.purgedBytes += m.resultSize(p.Result)
 		}
 		found = append(found, p)
 	}

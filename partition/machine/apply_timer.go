@@ -65,7 +65,7 @@ func (m *Machine) fireOne(t Timer) error {
 			return m.purgeJournal(inv)
 		}
 	case TimerKill:
-		m.kills++
+		m.used.kills++
 		if inv.Status != Completed && inv.CreatedAt <= t.At { // a later one has only the same ID
 			_, err := m.killFrom(inv, t.Completion)
 			return err

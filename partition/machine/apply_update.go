@@ -43,7 +43,7 @@ func (m *Machine) delayUpdate(inv *Invocation) error {
 
 // continueUpdate applies a delayed state update when its timer fires, or delays it again.
 func (m *Machine) continueUpdate(inv *Invocation, t Timer) error {
-	if m.updateBytes >= m.bounds.updateBytes {
+	if m.used.updateBytes >= m.bounds.updateBytes {
 		m.setTimer(t)
 		return nil
 	}
@@ -62,7 +62,7 @@ func validUpdate(input []byte) bool {
 // updateState replaces the state of an object, unless it has changed since the operator
 // read it.
 func (m *Machine) updateState(u *update) error {
-	m.queuedUpdates--
+	m.updates--
 	inv, err := m.invocation(u.id)
 	if err != nil || inv == nil || inv.Status != Invoked {
 		return err
@@ -71,7 +71,7 @@ func (m *Machine) updateState(u *update) error {
 	if err != nil {
 		return fmt.Errorf("read input of %s: %w", inv.ID, err)
 	}
-	m.updateBytes += updateOverhead + len(input.Payload)
+	m.used.updateBytes += updateOverhead + len(input.Payload)
 	r, err := journal.ParseStateReplacement(input.Payload)
 	if err != nil {
 		return fmt.Errorf("input of %s: %w", inv.ID, err)
@@ -100,7 +100,7 @@ func (m *Machine) stateVersion(o Object) (string, error) {
 			return "", fmt.Errorf("read state of %v: %w", o, err)
 		}
 		v.Add(e)
-		m.updateBytes += len(e.Key) + len(e.Value)
+		m.used.updateBytes += len(e.Key) + len(e.Value)
 	}
 	return v.String(), nil
 }

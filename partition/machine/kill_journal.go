@@ -80,7 +80,7 @@ func (m *Machine) killSome(inv *Invocation, from uint32) (callees []pendingCalle
 	for next = from; next < inv.Length && (read.incomplete() || m.mayRead()); next++ {
 		e, err := m.st.Entry(inv.ID, next)
 		if err == nil {
-			m.journalReads += entryOverhead + len(e.Payload)
+			m.used.journalReads += entryOverhead + len(e.Payload)
 			err = read.add(e)
 		}
 		if err != nil {
@@ -153,5 +153,5 @@ func (k *killedEntries) add(e journal.Entry) error {
 
 // mayRead reports whether the log entry may read one more journal entry of an ending or suspending invocation.
 func (m *Machine) mayRead() bool {
-	return m.level < feature.Level4 || m.journalReads < m.bounds.journalReads
+	return m.level < feature.Level4 || m.used.journalReads < m.bounds.journalReads
 }

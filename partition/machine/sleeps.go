@@ -25,7 +25,7 @@ func (m *Machine) dropSleeps(inv *Invocation, entries uint32) error {
 		if err != nil {
 			return fmt.Errorf("read entry %d of %s: %w", entries-1, inv.ID, err)
 		}
-		m.journalReads += entryOverhead + len(e.Payload)
+		m.used.journalReads += entryOverhead + len(e.Payload)
 		if e.Type != journal.Sleep {
 			continue
 		}

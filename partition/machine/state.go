@@ -111,6 +111,7 @@ type State interface {
 	flowcontrol.Tables
 }
 
+// Meta is the record of the partition as a whole: what the log has established so far.
 type Meta struct {
 	Epoch   uint64 // newest leader epoch
 	Clock   int64  // partition time: the largest header time applied

@@ -54,7 +54,9 @@ const (
 	leavesPerLookup = 64
 )
 
-func (m *Machine) mayEvaluate() bool { return m.level < feature.Level4 || m.lookups < m.bounds.lookups }
+func (m *Machine) mayEvaluate() bool {
+	return m.level < feature.Level4 || m.used.lookups < m.bounds.lookups
+}
 
 // remaining returns the pending part of an await at the suspension; nil if it is over. reduced
 // means that everything in it is pending, except repeatable signals.
@@ -109,7 +111,7 @@ func (m *Machine) arrivedSince(inv *Invocation, await *journal.Future) (bool, er
 		if err != nil {
 			return false, fmt.Errorf("read entry %d of %s: %w", i, inv.ID, err)
 		}
-		m.journalReads += entryOverhead + len(e.Payload)
+		m.used.journalReads += entryOverhead + len(e.Payload)
 		if !e.Type.IsNotification() {
 			continue
 		}
@@ -131,7 +133,7 @@ func (m *Machine) wakeIfOver(inv *Invocation, n notification) error {
 	if cost > 0 && !m.mayEvaluate() { // even to search for the notification
 		return m.admit(inv, nil)
 	}
-	m.lookups += cost
+	m.used.lookups += cost
 	if !inv.Await.Has(n.id) {
 		m.st.PutInvocation(inv)
 		return nil
@@ -174,7 +176,7 @@ func (m *Machine) wakeIfOver(inv *Invocation, n notification) error {
 
 // notified looks up a notification; an error is stored in failed.
 func (m *Machine) notified(inv *Invocation, id journal.NotificationID, failed *error) journal.Settled {
-	m.lookups++
+	m.used.lookups++
 	s, err := m.st.Notified(inv.ID, id)
 	if err != nil {
 		*failed = fmt.Errorf("look up notification %v of %s: %w", id, inv.ID, err)

@@ -41,7 +41,7 @@ func (a *byteBudget) spend(size, most int) bool {
 
 // mayAnswer reports whether the entry may copy a result to one more waiter.
 func (m *Machine) mayAnswer(r *journal.Result) bool {
-	return m.level < feature.Level2 || m.answers.spend(m.resultSize(r), m.bounds.answerBytes)
+	return m.level < feature.Level2 || m.used.answers.spend(m.resultSize(r), m.bounds.answerBytes)
 }
 
 // resultSize is what copying a result costs. Below feature level 4 the metadata of a failure
@@ -96,7 +96,7 @@ func (m *Machine) scheduleAnswers(inv *Invocation) {
 
 // mayAnswerByTimer reports whether a timer may copy a result.
 func (m *Machine) mayAnswerByTimer(r *journal.Result) bool {
-	return m.timerAnswers.spend(m.resultSize(r), m.bounds.answerBytes)
+	return m.used.timerAnswers.spend(m.resultSize(r), m.bounds.answerBytes)
 }
 
 // answerPending answers further waiters of a completed invocation.

@@ -80,7 +80,8 @@ func TestDirectoryOfAnotherNodeIsRefused(t *testing.T) {
 	d, err = Open(base, "n2")
 	require.NoError(t, err)
 	_, err = d.LoadIdentity("c", "n2")
-	require.ErrorContains(t, err, `belongs to node "n1", not "n2"; to run that node, rename the directory to n1 and set node-name to n1`)
+	require.ErrorContains(t, err, `belongs to node "n1", not "n2", according to its IDENTITY file; to run that node, rename the directory to n1 and set node-name to n1`)
+	requireCode(t, errcode.RT0009, err)
 	require.NoError(t, d.Close())
 }
 

@@ -59,7 +59,7 @@ func (d *Dir) LoadIdentity(cluster, node string) (Identity, error) {
 		return Identity{}, fmt.Errorf("data directory %s belongs to cluster %q, not %q; set cluster-name accordingly or choose another --base-dir", d.path, id.Cluster, cluster)
 	}
 	if id.Node != node { // two servers that both act as this node would lose acknowledged data
-		return Identity{}, fmt.Errorf("data directory %s belongs to node %q, not %q; to run that node, rename the directory to %s and set node-name to %s; for a new node, remove the directory", d.path, id.Node, node, id.Node, id.Node)
+		return Identity{}, errcode.New(errcode.RT0009, "data directory %s belongs to node %q, not %q, according to its IDENTITY file; to run that node, rename the directory to %s and set node-name to %s; for a new node, remove the directory", d.path, id.Node, node, id.Node, id.Node)
 	}
 	return id, nil
 }

@@ -108,12 +108,16 @@ func (c *testCluster) stop(i int) {
 }
 
 func (c *testCluster) do(i int, admin bool, method, path, body string) (int, string) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Minute)
+	defer cancel()
+	return c.doWithin(ctx, i, admin, method, path, body)
+}
+
+func (c *testCluster) doWithin(ctx context.Context, i int, admin bool, method, path, body string) (int, string) {
 	port := c.nodes[i].cfg.Ingress.BindPort
 	if admin {
 		port = c.nodes[i].cfg.Admin.BindPort
 	}
-	ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Minute)
-	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), strings.NewReader(body))
 	require.NoError(c.t, err)
 	req.Header.Set("Content-Type", "application/json")
@@ -255,7 +259,10 @@ func (c *testCluster) replicated(nodes ...int) {
 	c.t.Helper()
 	require.EventuallyWithT(c.t, func(t *assert.CollectT) {
 		for _, i := range nodes {
-			code, body := c.do(i, true, "GET", "/cluster-health", "")
+			ctx, cancel := context.WithTimeout(c.t.Context(), waitTimeout/2)
+			code, body := c.doWithin(ctx, i, true, "GET", "/cluster-health", "")
+			assert.NoError(c.t, ctx.Err(), "n%d does not respond: %s", i+1, body)
+			cancel()
 			require.Equal(t, http.StatusOK, code, "n%d: %s", i+1, body)
 			require.Contains(t, body, `"status":"healthy"`, "n%d", i+1)
 		}

@@ -112,6 +112,13 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 	if cfg.OnDrain != nil {
 		cfg.OnDrain()
 	}
+	// Shutdown makes net/http close connections whose first request has just been read. Their clients cannot know whether it
+	// was executed.
+	_ = ln.Close()
+	err := <-served
+	if conns.any() {
+		time.Sleep(newConnGracePeriod)
+	}
 	conns.close()
 	var timeout time.Duration
 	if cfg.DrainTimeout != nil {
@@ -124,7 +131,7 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 			_ = srv.Close()
 		}
 	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+	if !errors.Is(err, net.ErrClosed) {
 		return err
 	}
 	return nil

@@ -1,13 +1,16 @@
 package httpserver
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -50,6 +53,63 @@ func TestUnusedConnectionsDoNotDelayStop(t *testing.T) {
 	require.Less(t, stop(), 30*time.Second)
 	http.DefaultClient.CloseIdleConnections()
 }
+
+// The first request of a connection gets a response if it has arrived when the server stops, although the server has not read it.
+func TestTheFirstRequestOfAConnectionIsServedWhileStopping(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ln := &pipeListener{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+		client, server := net.Pipe()
+		defer client.Close()
+		ctx, stop := context.WithCancel(t.Context())
+		ln.conns <- slowConn{Conn: server, delay: sync.OnceFunc(func() { time.Sleep(newConnGracePeriod / 2) })}
+		served := make(chan error, 1)
+		go func() {
+			served <- Serve(ctx, ln, Config{Handler: http.NotFoundHandler(), DrainTimeout: constant(time.Minute), Log: slog.New(slog.DiscardHandler)})
+		}()
+		synctest.Wait()
+		stop()
+		_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		require.NoError(t, err)
+		resp, err := http.ReadResponse(bufio.NewReader(client), nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusNotFound, resp.StatusCode)
+		resp.Body.Close()
+		require.NoError(t, <-served)
+	})
+}
+
+// slowConn is a connection from which nothing is read before delay returns.
+type slowConn struct {
+	net.Conn
+	delay func()
+}
+
+func (c slowConn) Read(p []byte) (int, error) {
+	c.delay()
+	return c.Conn.Read(p)
+}
+
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 func TestDrainCompletesThenCancelsRequests(t *testing.T) {
 	errOver := errors.New("over")

@@ -90,46 +90,36 @@ func (s *Startup) Serve(openIngress func(context.Context) (net.Listener, error),
 	}
 }
 
-// serveBorrowed serves on a listener that it does not close.
+// serveBorrowed serves on a listener that it does not close. Requests that have arrived when ctx ends get their response.
 func serveBorrowed(ctx context.Context, ln net.Listener, secure *tls.Config, handler http.Handler, log *slog.Logger) {
-	srv := &http.Server{
-		Handler: handler, TLSConfig: secure, ReadHeaderTimeout: quietPeriod,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
-	deadline, ok := ln.(interface{ SetDeadline(time.Time) error })
+	port, ok := ln.(deadlineListener)
 	if !ok {
 		return
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if secure != nil {
-			_ = srv.ServeTLS(borrowed{ln}, "", "")
-			return
-		}
-		_ = srv.Serve(borrowed{ln})
-	}()
-	<-ctx.Done()
-	_ = deadline.SetDeadline(time.Unix(1, 0)) // ends Accept
-	<-done
-	_ = srv.Close()
-	_ = deadline.SetDeadline(time.Time{})
+	// An error means that the port is closed, which the node reports when it serves on it.
+	_ = httpserver.Serve(ctx, borrowed{port}, httpserver.Config{Handler: handler, TLS: secure, Log: log})
+	_ = port.SetDeadline(time.Time{})
+}
+
+type deadlineListener interface {
+	net.Listener
+	SetDeadline(t time.Time) error
 }
 
 // borrowed is a listener that its owner closes.
-type borrowed struct{ net.Listener }
+type borrowed struct{ deadlineListener }
 
 // Accept implements net.Listener. A deadline ends accepting, whereas the library would retry.
 func (b borrowed) Accept() (net.Conn, error) {
-	c, err := b.Listener.Accept()
+	c, err := b.deadlineListener.Accept()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = net.ErrClosed
 	}
 	return c, err
 }
 
-// Close implements net.Listener.
-func (borrowed) Close() error { return nil }
+// Close ends Accept.
+func (b borrowed) Close() error { return b.SetDeadline(time.Unix(1, 0)) }
 
 // handler responds with the reason why the node is not ready; on the admin port it also lets an
 // operator create the cluster.
@@ -137,6 +127,7 @@ func (s *Startup) handler(admin bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Connection", "close") // this server ends when the node is ready
 		reason := "node " + s.cfg.Node + " is starting: " + s.waitsFor()
 		if !admin {
 			refuseCaller(w, reason)

@@ -1,10 +1,19 @@
 package lifecycle
 
 import (
+	"bufio"
+	"context"
+	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -84,3 +93,72 @@ func TestProvisioningRequiresTheAdministrator(t *testing.T) {
 		require.Equal(t, want, w.Code)
 	}
 }
+
+// A request that has arrived when the node becomes ready gets its response, which says that it can be repeated.
+func TestRequestsThatArriveWhenANodeBecomesReadyGetAResponse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		defer client.Close()
+		ingress, admin := newPort(), newPort()
+		s := NewStartup(StartupConfig{Guard: anyHost, Authenticator: &access.Authenticator{}, Log: slog.New(slog.DiscardHandler)})
+		ready := s.Serve(func(context.Context) (net.Listener, error) { return ingress, nil }, admin)
+		time.Sleep(quietPeriod)
+		ingress.conns <- slowConn{server, sync.OnceFunc(func() { time.Sleep(50 * time.Millisecond) })}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			time.Sleep(10 * time.Millisecond)
+			ready()
+		}()
+		_, err := io.WriteString(client, "POST /Greeter/greet HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
+		require.NoError(t, err)
+		resp, err := http.ReadResponse(bufio.NewReader(client), nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+		require.True(t, resp.Close)
+		require.NoError(t, resp.Body.Close())
+		<-ended
+	})
+}
+
+// slowConn is a connection from which nothing is read before delay returns.
+type slowConn struct {
+	net.Conn
+	delay func()
+}
+
+func (c slowConn) Read(p []byte) (int, error) {
+	c.delay()
+	return c.Conn.Read(p)
+}
+
+// port is a listener whose connections the test makes.
+type port struct {
+	conns   chan net.Conn
+	expired chan struct{}
+}
+
+func newPort() *port { return &port{conns: make(chan net.Conn), expired: make(chan struct{})} }
+
+func (p *port) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.expired:
+		return nil, os.ErrDeadlineExceeded
+	}
+}
+
+func (p *port) SetDeadline(t time.Time) error {
+	select {
+	case <-p.expired:
+	default:
+		if !t.IsZero() {
+			close(p.expired)
+		}
+	}
+	return nil
+}
+
+func (*port) Close() error   { return nil }
+func (*port) Addr() net.Addr { return &net.TCPAddr{} }

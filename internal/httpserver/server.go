@@ -74,10 +74,12 @@ const (
 func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 	base, cancelRequests := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancelRequests(nil)
+	port, _ := ln.(*net.TCPListener)
 	ln = shortBuffers{ln}
 	if cfg.MaxConnections > 0 {
 		ln = netutil.LimitListener(ln, cfg.MaxConnections)
 	}
+	ln = &backlog{Listener: ln, port: port}
 	if cfg.WriteTimeout == 0 {
 		cfg.WriteTimeout = writeTimeout
 	}

@@ -18,6 +18,9 @@ import (
 // ErrNoPeer means that the group has no other voter that can lead.
 var ErrNoPeer = errors.New("group has no other voter")
 
+// snapshotRetry is the delay before another attempt to take a snapshot during a leadership transfer.
+const snapshotRetry = 50 * time.Millisecond
+
 // enqueueTimeout bounds how long a request waits for Raft's main loop.
 const enqueueTimeout = 10 * time.Second
 
@@ -267,12 +270,23 @@ func (g *Group) successors(to raft.ServerID) []raft.Server {
 }
 
 // Snapshot takes a virtual snapshot: it makes the state durable and then truncates the log,
-// except for the trailing entries. It is not an error if there is nothing new.
+// except for the trailing entries. It is not an error if there is nothing new. Raft takes none during a leadership transfer,
+// whose end it waits for.
 func (g *Group) Snapshot(ctx context.Context) error {
 	if err := g.fsm.failure(); err != nil {
 		return err
 	}
-	err := g.await(ctx, func(r *raft.Raft) raft.Future { return r.Snapshot() })
+	snapshot := func() error {
+		return g.await(ctx, func(r *raft.Raft) raft.Future { return r.Snapshot() })
+	}
+	err := snapshot()
+	for ; errors.Is(err, raft.ErrLeadershipTransferInProgress); err = snapshot() {
+		select {
+		case <-time.After(snapshotRetry):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	if errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return nil
 	}

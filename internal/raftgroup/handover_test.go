@@ -43,6 +43,28 @@ func TestDutiesEndBeforeLeadershipIsTransferred(t *testing.T) {
 	require.Equal(t, to, c.leader())
 }
 
+func TestASnapshotWaitsForTheEndOfATransfer(t *testing.T) {
+	begun, ended := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	c := newTestClusterWith(t, 1000, func(cfg *Config) {
+		patient(cfg)
+		cfg.HandOver = func(context.Context) { once.Do(func() { close(begun); <-ended }) }
+	})
+	const from, to = 0, 1
+	c.groups[from].port.timeoutNow(time.Minute)
+	require.Equal(t, from, c.leader())
+	proposeMany(t, c.groups[from], 0, 1)
+	transferred := make(chan error, 1)
+	go func() { transferred <- c.groups[from].TransferLeadership(t.Context(), c.voters[to].ID) }()
+	<-begun
+	ctx, cancel := context.WithTimeout(t.Context(), 2*snapshotRetry)
+	require.ErrorIs(t, c.groups[from].Snapshot(ctx), context.DeadlineExceeded)
+	cancel()
+	close(ended)
+	require.NoError(t, <-transferred)
+	require.NoError(t, c.groups[from].Snapshot(t.Context()))
+}
+
 func TestDutiesResumeAfterAFailedHandover(t *testing.T) {
 	const leader, target = 0, 1
 	begun, end := make(chan uint64, 100), make(chan struct{}, 1)

@@ -81,6 +81,8 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 		to = milder
 	case slices.Contains(args, any(raft.ErrNothingNewToSnapshot)):
 		to = slog.LevelDebug // of a replica that has applied no entry yet, such as a new one
+	case slices.Contains(args, any(raft.ErrLeadershipTransferInProgress)):
+		to = slog.LevelDebug // Group.Snapshot makes another attempt
 	case msg == "heartbeat timeout reached, starting election" && slices.Contains(args, any(raft.ServerID(""))):
 		to = slog.LevelInfo // without a leader since the start: all members have been started together
 	case msg == "failed to get log" && slices.Contains(args, any(raft.ErrLogNotFound)):

@@ -18,13 +18,13 @@ const preVoteWindow = 250 * time.Millisecond
 // released to Raft, which then starts an election, only once a majority has granted them and this replica yields to no
 // other candidate.
 type attempt struct {
-	args    *raft.RequestPreVoteRequest // the same pointer for all voters
-	quorum  int                         // pre-votes, including the own one
-	silence *silence
-	step    time.Duration   // see Profile.FailoverStep
-	yield   time.Duration   // how long this replica yields to other candidates
-	ctx     context.Context //nolint:containedctx // shared by the requests; ends once the pre-votes are released
-	end     context.CancelFunc
+	args   *raft.RequestPreVoteRequest // the same pointer for all voters
+	quorum int                         // pre-votes, including the own one
+	claims *electionClaims
+	step   time.Duration   // see Profile.FailoverStep
+	yield  time.Duration   // how long this replica yields to other candidates
+	ctx    context.Context //nolint:containedctx // shared by the requests; ends once the pre-votes are released
+	end    context.CancelFunc
 
 	mu       sync.Mutex // covers the fields below
 	granted  map[raft.ServerID]time.Time
@@ -32,8 +32,8 @@ type attempt struct {
 	done     bool      // the pre-votes in granted are released
 }
 
-func newAttempt(ctx context.Context, args *raft.RequestPreVoteRequest, quorum int, s *silence, p *Profile) *attempt {
-	a := &attempt{args: args, quorum: quorum, silence: s, step: p.FailoverStep, granted: make(map[raft.ServerID]time.Time)}
+func newAttempt(ctx context.Context, args *raft.RequestPreVoteRequest, quorum int, c *electionClaims, p *Profile) *attempt {
+	a := &attempt{args: args, quorum: quorum, claims: c, step: p.FailoverStep, granted: make(map[raft.ServerID]time.Time)}
 	a.yield = min(2*a.step, p.ElectionTimeout/2) // Raft's attempt lasts for ElectionTimeout at least
 	a.ctx, a.end = context.WithTimeout(ctx, 2*p.ElectionTimeout)
 	return a
@@ -57,7 +57,7 @@ func (a *attempt) note(id raft.ServerID, granted bool) {
 		return
 	}
 	a.majority = cmp.Or(a.majority, now)
-	if granted && a.silence.claimGranted(now.Sub(a.majority) > a.yield, a.step) {
+	if granted && a.claims.claimGranted(now.Sub(a.majority) > a.yield, a.step) {
 		a.done = true
 		a.end()
 	}

@@ -15,11 +15,11 @@ import (
 func TestPreVotesAreReleasedOnceAMajorityHasGrantedThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Hour) // the zero time is long ago
-		var s silence
+		var c electionClaims
 		profile := Safe()
-		a := newAttempt(t.Context(), nil, 3, &s, &profile)
+		a := newAttempt(t.Context(), nil, 3, &c, &profile)
 		a.note("1", true)
-		require.True(t, s.preVote(false, profile.FailoverStep))
+		require.True(t, c.preVote(false, profile.FailoverStep))
 		time.Sleep(2 * preVoteWindow)
 		a.note("2", true)
 		require.NoError(t, a.ctx.Err())
@@ -28,7 +28,7 @@ func TestPreVotesAreReleasedOnceAMajorityHasGrantedThem(t *testing.T) {
 		a.note("3", true)
 		require.True(t, a.released("1") && a.released("2"))
 		require.False(t, a.released("3"))
-		require.False(t, s.preVote(false, profile.FailoverStep), "its election starts")
+		require.False(t, c.preVote(false, profile.FailoverStep), "its election starts")
 	})
 }
 
@@ -37,11 +37,11 @@ func TestACandidateYieldsForALimitedTime(t *testing.T) {
 	for _, profile := range []Profile{Safe(), Test()} {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(time.Hour) // the zero time is long ago
-			var s silence
+			var c electionClaims
 			begin := time.Now()
-			a := newAttempt(t.Context(), nil, 2, &s, &profile)
+			a := newAttempt(t.Context(), nil, 2, &c, &profile)
 			for a.ctx.Err() == nil {
-				s.preVote(true, profile.FailoverStep)
+				c.preVote(true, profile.FailoverStep)
 				a.note("1", true)
 				time.Sleep(voteRetry)
 			}

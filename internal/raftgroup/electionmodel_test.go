@@ -42,7 +42,7 @@ type modelReplica struct {
 	vote     int
 	led      bool // it still knows the dead leader
 	contact  time.Time
-	silence  silence
+	claims   electionClaims
 }
 
 // elect returns how long the survivors take.
@@ -140,7 +140,7 @@ func (m *electionModel) campaign(r *modelReplica) {
 	r.main <- struct{}{}
 	term, log := r.term+1, r.log
 	<-r.main
-	a := newAttempt(m.finished, nil, m.voters/2+1, &r.silence, &m.profile)
+	a := newAttempt(m.finished, nil, m.voters/2+1, &r.claims, &m.profile)
 	defer a.end()
 	for _, o := range m.others(r) {
 		go m.requestPreVotes(a, r, o, term, log)
@@ -201,7 +201,7 @@ func (m *electionModel) startElection(r *modelReplica, term uint64, log int, vot
 func (m *electionModel) enter(r *modelReplica, term uint64) {
 	time.Sleep(m.sync)
 	r.term = term
-	r.silence.entered(term)
+	r.claims.entered(term)
 }
 
 func (m *electionModel) store(r *modelReplica, term uint64, vote int) {
@@ -215,12 +215,12 @@ func (m *electionModel) requestPreVotes(a *attempt, from, to *modelReplica, term
 		m.hop()
 		to.main <- struct{}{}
 		granted := !to.led && term >= to.term && log >= to.log
-		if to.term >= term && time.Since(to.silence.entered(to.term)) < m.profile.ElectionTimeout {
+		if to.term >= term && time.Since(to.claims.entered(to.term)) < m.profile.ElectionTimeout {
 			granted = false
 		}
 		newer := to.term > term
 		<-to.main
-		granted = granted && to.silence.preVote(from.rank < to.rank, m.profile.FailoverStep)
+		granted = granted && to.claims.preVote(from.rank < to.rank, m.profile.FailoverStep)
 		m.hop()
 		if newer {
 			return

@@ -133,7 +133,7 @@ func (g *Group) succeed(addr raft.ServerAddress) {
 // votes. A replica that has failed or is about to stop must not lead again.
 func (g *Group) stand(r *raft.Raft) {
 	if r.State() == raft.Follower && !g.ending() {
-		g.port.silence.standing()
+		g.port.claims.standing()
 		g.port.timeoutNow(g.cfg.Profile.ElectionTimeout)
 	}
 }

@@ -327,9 +327,9 @@ func TestAVoterGrantsAPreVoteInItsOwnTermLater(t *testing.T) {
 	require.Eventually(t, func() bool { return r.State() == raft.Candidate && r.CurrentTerm() == term }, 10*time.Second, time.Millisecond)
 	req := &node.VoteRequest{Header: wire.EncodeHeader(c.groups[0].port.header()), Term: term}
 	require.False(t, p.mayPreVote(req))
-	p.silence.mu.Lock()
-	p.silence.since = p.silence.since.Add(-p.election)
-	p.silence.mu.Unlock()
+	p.claims.mu.Lock()
+	p.claims.termSince = p.claims.termSince.Add(-p.election)
+	p.claims.mu.Unlock()
 	require.True(t, p.mayPreVote(req))
 	req.Term++
 	require.True(t, p.mayPreVote(req))

@@ -45,6 +45,7 @@ type port struct {
 	voted    // see Group.succeed
 
 	silence   silence
+	claims    electionClaims
 	attempts  attempts
 	followers followers
 	withheld  atomic.Int32             // appends that wait in withhold

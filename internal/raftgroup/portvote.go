@@ -85,7 +85,7 @@ func (p *port) attempt(out *outgoing, args *raft.RequestPreVoteRequest) *attempt
 			}
 		}
 	}
-	return newAttempt(out.ctx, args, voters/2+1, &p.silence, &p.group.cfg.Profile)
+	return newAttempt(out.ctx, args, voters/2+1, &p.claims, &p.group.cfg.Profile)
 }
 
 // voteRetry is the delay before a vote or a pre-vote is requested again.
@@ -105,10 +105,10 @@ func (p *port) mayPreVote(req *node.VoteRequest) bool {
 	if r == nil {
 		return false
 	}
-	if term := r.CurrentTerm(); term >= req.Term && time.Since(p.silence.entered(term)) < p.election {
+	if term := r.CurrentTerm(); term >= req.Term && time.Since(p.claims.entered(term)) < p.election {
 		return false
 	}
-	return p.silence.preVote(p.group.precedes(r, raft.ServerID(req.GetHeader().GetId())), p.group.cfg.Profile.FailoverStep)
+	return p.claims.preVote(p.group.precedes(r, raft.ServerID(req.GetHeader().GetId())), p.group.cfg.Profile.FailoverStep)
 }
 
 // handOverTimeout is how long Config.HandOver may take.

@@ -30,23 +30,18 @@ const (
 
 // silence measures for how long a replica has not heard from its leader: the time in which
 // this process ran since the last append arrived at the node, whether or not its Raft
-// instance has processed it.
+// instance has processed it. It also knows whether this replica was the leader.
 type silence struct {
 	mu      sync.Mutex // covers the fields below
 	quiet   time.Duration
 	term    uint64        // of the last leader that was heard
 	longest time.Duration // longest recent gap between appends
 	acting  bool          // the silence is being handled
-	agreed  time.Time     // when this replica last agreed to another one's election
-	claimed time.Time     // when it last started one
-	prefers time.Time     // when it last granted a pre-vote to a candidate that precedes it
-	led     uint64        // last term in which this replica led
-	failed  uint64        // last term in which it could not write to its log
-	former  time.Time     // when it last agreed to an election of the former leader
-	wanted  uint64        // term of the last vote that was requested
-	asked   time.Time     // when that vote was requested
-	current uint64        // newest term in which this replica was seen
-	since   time.Time     // when it was first seen in that term
+
+	ledTerm       uint64    // the last one in which this replica led
+	failedTerm    uint64    // the last one in which it could not write to its log
+	requestedTerm uint64    // of the last request for a vote
+	requestedAt   time.Time // when that arrived
 }
 
 // heard is called when an append of the leader of term, the newest one, arrived.
@@ -65,21 +60,21 @@ func (s *silence) heard(term uint64) {
 func (s *silence) lead(term uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.quiet, s.led = 0, term
+	s.quiet, s.ledTerm = 0, term
 }
 
 // writeFailed is called when this replica could not write to its log in term.
 func (s *silence) writeFailed(term uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed = term
+	s.failedTerm = term
 }
 
 // voteRequested is called when a candidate's request for a vote in term arrives, before Raft gets it.
 func (s *silence) voteRequested(term uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.wanted, s.asked = term, time.Now()
+	s.requestedTerm, s.requestedAt = term, time.Now()
 }
 
 // ledIn reports whether this replica led in term and was able to write to its log, and no other one has begun a newer term
@@ -87,10 +82,11 @@ func (s *silence) voteRequested(term uint64) {
 func (s *silence) ledIn(term uint64, d time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	succeeded := s.term > term || s.wanted > term && time.Since(s.asked) < d
-	return s.led == term && term > s.failed && !succeeded
+	succeeded := s.term > term || s.requestedTerm > term && time.Since(s.requestedAt) < d
+	return s.ledTerm == term && term > s.failedTerm && !succeeded
 }
 
+// tick adds time in which this process ran.
 func (s *silence) tick(step time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,88 +119,7 @@ func (s *silence) inTouch(d time.Duration) bool {
 	return s.quiet <= d
 }
 
-// agree reports whether this replica agrees to another one's election: not if it has claimed its own within d. former is
-// set if the other one is the former leader.
-func (s *silence) agree(former bool, d time.Duration) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Since(s.claimed) < d {
-		return false
-	}
-	s.agreed = time.Now()
-	if former {
-		s.former = s.agreed
-	}
-	return true
-}
-
-// claim reports whether this replica may start an election: not if it yields to another one. Of two replicas that query
-// each other at the same time only one may, since both would get their own vote only.
-func (s *silence) claim(first bool, d time.Duration) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.yieldsLocked(first, d) {
-		return false
-	}
-	s.claimed = time.Now()
-	return true
-}
-
-// yields reports whether this replica agreed within d to another one's election. The first one in the order yields only to
-// the former leader, so that two do not yield to each other.
-func (s *silence) yields(first bool, d time.Duration) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.yieldsLocked(first, d)
-}
-
-func (s *silence) yieldsLocked(first bool, d time.Duration) bool {
-	return time.Since(s.former) < d || !first && time.Since(s.agreed) < d
-}
-
-// claimGranted is claim for a candidate to which a majority has granted its pre-votes. It yields to each election that this
-// replica agreed to, unless it has waited long enough.
-func (s *silence) claimGranted(waited bool, d time.Duration) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !waited && (s.yieldsLocked(false, d) || time.Since(s.prefers) < d) {
-		return false
-	}
-	s.claimed = time.Now()
-	return true
-}
-
-// preVote reports whether this replica may grant a pre-vote: not if it has claimed an election within d. Two candidates may
-// grant each other a pre-vote; then the second one in the order yields.
-func (s *silence) preVote(precedes bool, d time.Duration) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Since(s.claimed) < d {
-		return false
-	}
-	if precedes {
-		s.prefers = time.Now()
-	}
-	return true
-}
-
-// entered records that this replica is in term and returns since when.
-func (s *silence) entered(term uint64) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.current != term {
-		s.current, s.since = term, time.Now()
-	}
-	return s.since
-}
-
-// standing is called when this replica starts an election.
-func (s *silence) standing() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.claimed = time.Now()
-}
-
+// done ends what began with act.
 func (s *silence) done() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,7 +187,7 @@ func (p *port) countSilence(step time.Duration) {
 		return
 	}
 	term := r.CurrentTerm() // before the state: a later term would not be the one in which it leads
-	p.silence.entered(term)
+	p.claims.entered(term)
 	if r.State() == raft.Leader {
 		p.silence.lead(term)
 		return
@@ -320,7 +235,7 @@ func (g *Group) leadAgain(r *raft.Raft, term uint64) {
 	defer cancel()
 	self := Leader{ID: g.cfg.LocalID}
 	for ctx.Err() == nil && g.steppedDown(r, term) {
-		if g.votersConfirmSilence(ctx, self, term) && g.steppedDown(r, term) && g.port.silence.claim(true, g.cfg.Profile.FailoverStep) {
+		if g.votersConfirmSilence(ctx, self, term) && g.steppedDown(r, term) && g.port.claims.claim(true, g.cfg.Profile.FailoverStep) {
 			g.log.Warn("leadership was lost without a successor, starting an election", "raft_term", term)
 			g.stand(r)
 			return
@@ -346,8 +261,8 @@ func (g *Group) replaceSilent(r *raft.Raft, leader Leader, term uint64) {
 		return
 	}
 	for ctx.Err() == nil && g.isSilent(r, leader.ID, term) {
-		if !g.port.silence.yields(rank == 0, step) && g.votersConfirmSilence(ctx, leader, term) &&
-			g.isSilent(r, leader.ID, term) && g.port.silence.claim(rank == 0, step) {
+		if !g.port.claims.yields(rank == 0, step) && g.votersConfirmSilence(ctx, leader, term) &&
+			g.isSilent(r, leader.ID, term) && g.port.claims.claim(rank == 0, step) {
 			g.log.Warn("leader is silent, starting an election", "leader", string(leader.ID), "raft_term", term)
 			g.stand(r)
 			return
@@ -424,7 +339,7 @@ func (p *port) serveSilence(f *node.RaftFrame) *node.SilenceResponse {
 	}
 	req := f.SilenceRequest
 	silent := req.SteppedDown && follows(r, raft.ServerID(req.Leader), req.Term) || p.group.isSilent(r, raft.ServerID(req.Leader), req.Term)
-	silent = silent && p.silence.agree(req.SteppedDown, p.group.cfg.Profile.FailoverStep)
+	silent = silent && p.claims.agree(req.SteppedDown, p.group.cfg.Profile.FailoverStep)
 	return &node.SilenceResponse{Term: r.CurrentTerm(), Silent: silent}
 }
 

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"platform/internal/limits"
 )
 
@@ -24,9 +22,6 @@ const (
 	maxInFlightBytes = 16 << 20
 	maxDeferral      = 10 * time.Millisecond
 )
-
-// bulkNumber is the number of entries that have none, since they do not count as in flight.
-const bulkNumber = 0
 
 // Completion receives the outcome of one command. It is called exactly once for each
 // command that Submit accepted; applied commands complete in log order. It runs on one of
@@ -88,26 +83,30 @@ type Proposer[R any] struct {
 	free  sync.Pool          // of *sentEntry[R]
 	batch [][]byte           // reused by Run
 
-	// mu covers the fields below. Run swaps queue with spare, which it owns.
-	mu         sync.Mutex
-	queue      []pendingCommand[R]
-	spare      []pendingCommand[R]
-	deferred   int  // commands in the queue that may wait for others
-	due        bool // these have waited long enough
-	deferral   *time.Timer
-	submitted  uint64 // commands that were ever in the queue
-	bulk       bulkQueue[R]
-	bytes      int           // of the queue
-	inFlight   int           // entries but those of bulk
+	// mu covers the fields below.
+	mu     sync.Mutex
+	closed bool
+	bulk   bulkQueue[R]
+	order  proposalOrder // of all entries, also those of bulk
+	alone  bool          // the group has no other members
+
+	// The queue of Submit. Run swaps queue with spare, which it owns.
+	queue     []pendingCommand[R]
+	spare     []pendingCommand[R]
+	bytes     int    // of the queue
+	submitted uint64 // commands that were ever in the queue
+	deferred  int    // commands in the queue that may wait for others
+	due       bool   // these have waited long enough
+	deferral  *time.Timer
+
+	// The entries in flight but those of bulk.
+	inFlight   int
 	inBytes    int           // of their commands
-	inCommands int           // commands of the entries in flight but those of bulk
-	newest     uint64        // number of the last of them, from 1 on
-	storing    bool          // that one is not in the log yet
-	transfers  uint64        // leadership transfers that had begun when nothing could have been refused
-	open       *sentEntry[R] // that one, while further commands may join it; nil: they may not
-	order      proposalOrder // of all entries, also those of bulk
-	alone      bool          // the group has no other members
-	closed     bool
+	inCommands int           // number of their commands
+	newest     uint64        // number of the last one, from 1 on
+	storing    bool          // the newest one is not in the log yet
+	open       *sentEntry[R] // the newest one, while further commands may join it; nil: they may not
+	transfers  uint64        // leadership transfers that had begun when nothing in flight could have been refused
 }
 
 // pendingCommand is a command that has not been proposed yet.
@@ -116,18 +115,6 @@ type pendingCommand[R any] struct {
 	size     int // size for the bounds in bytes
 	deferred bool
 	done     Completion[R]
-}
-
-// sentEntry is an entry in flight with its commands and their completions.
-type sentEntry[R any] struct {
-	future   raft.ApplyFuture
-	inst     *instance
-	data     []byte   // as passed to Raft
-	commands [][]byte // while further ones may join
-	bytes    int      // of them
-	number   uint64   // in order; bulkNumber if it has a command of SubmitBulk
-	begin    time.Time
-	done     []Completion[R]
 }
 
 // NewProposer returns a proposer for g. Commands are accepted immediately and proposed
@@ -211,63 +198,6 @@ func (p *Proposer[R]) submit(c pendingCommand[R]) error {
 	return nil
 }
 
-// deferLocked counts the last command of the queue as deferred.
-func (p *Proposer[R]) deferLocked() {
-	p.deferred++
-	if p.deferred > 1 {
-		return // the timer of the first one is running
-	}
-	if p.deferral == nil {
-		p.deferral = time.AfterFunc(p.cfg.maxDeferral, p.endDeferral)
-		return
-	}
-	p.deferral.Reset(p.cfg.maxDeferral)
-}
-
-// endDeferral has the deferred commands proposed that have not met another one.
-func (p *Proposer[R]) endDeferral() {
-	p.mu.Lock()
-	p.due = p.deferred > 0
-	ready := p.readyLocked()
-	p.mu.Unlock()
-	if ready {
-		p.wakeUp()
-	}
-}
-
-// readyLocked reports whether an entry should be proposed now, those of bulk aside.
-func (p *Proposer[R]) readyLocked() bool {
-	if len(p.queue) == 0 {
-		return false
-	}
-	if p.inFlight > 0 && p.inBytes+min(p.bytes, p.cfg.MaxBatchBytes) > p.cfg.maxInFlightBytes {
-		return false
-	}
-	if p.heldLocked() {
-		return false
-	}
-	switch {
-	case len(p.queue) >= p.cfg.MaxBatchCommands, p.bytes >= p.cfg.MaxBatchBytes:
-		return p.inFlight < p.cfg.maxInFlight
-	case p.deferred == len(p.queue) && !p.due && len(p.bulk.commands) == 0:
-		return false
-	case p.inFlight == 0:
-		return true
-	}
-	return p.alone && !p.storing && p.inFlight < min(smallInFlight, p.cfg.maxInFlight)
-}
-
-// heldLocked reports whether nothing may be proposed, because Raft may refuse it, or may have refused an entry that
-// has no outcome yet: what follows a refused command must not be stored.
-func (p *Proposer[R]) heldLocked() bool {
-	begun, running := p.group.transfers.state()
-	if running || begun != p.transfers && (p.inFlight > 0 || p.bulk.inFlight) {
-		return true
-	}
-	p.transfers = begun
-	return false
-}
-
 // Backlog returns how many commands of Submit have no outcome yet, and whether an entry of
 // SubmitBulk is in flight, for which the next command has to wait.
 func (p *Proposer[R]) Backlog() (commands int, bulk bool) {
@@ -346,226 +276,6 @@ func (p *Proposer[R]) drain(ctx context.Context) {
 			p.landed(len(batch), bytes, number)
 		}
 		clear(batch)
-	}
-}
-
-// stored records that what was proposed is in the log. It is called by Raft.
-func (p *Proposer[R]) stored() {
-	p.mu.Lock()
-	p.storing = false
-	ready := p.readyLocked()
-	p.mu.Unlock()
-	if ready {
-		p.wakeUp()
-	}
-}
-
-// landed removes an entry, with that many commands and bytes of them, from those in flight.
-func (p *Proposer[R]) landed(commands, bytes int, number uint64) {
-	if number == bulkNumber {
-		p.bulkLanded()
-		return
-	}
-	p.mu.Lock()
-	p.inFlight--
-	p.inCommands -= commands
-	p.inBytes -= bytes
-	if number == p.newest {
-		p.storing, p.open = false, nil
-	}
-	p.resetOrderLocked()
-	ready := p.readyLocked() || len(p.bulk.commands) > 0 // which may have been held, too
-	p.mu.Unlock()
-	if ready {
-		p.wakeUp()
-	}
-}
-
-// take removes one batch from the queue, nil if none should be proposed now; the result is
-// valid until the next call.
-func (p *Proposer[R]) take() []pendingCommand[R] {
-	alone := p.group.fsm.alone()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.alone = alone
-	if !p.readyLocked() {
-		return nil
-	}
-	p.inFlight++
-	p.newest++
-	p.storing, p.open = true, nil
-	n, bytes := p.fittingLocked(0, 0)
-	p.bytes -= bytes
-	p.inCommands += n
-	p.inBytes += bytes
-	if n == len(p.queue) { // the usual case: swap instead of copying
-		p.deferred, p.due = 0, false
-		batch := p.queue
-		p.queue, p.spare = p.spare[:0], batch
-		return batch
-	}
-	p.spare = append(p.spare[:0], p.queue[:n]...)
-	p.dequeueLocked(n)
-	return p.spare
-}
-
-// fittingLocked returns the number and the bytes of the first queued commands that fit into an
-// entry with that many commands and bytes. One command fits into an empty entry in any case.
-func (p *Proposer[R]) fittingLocked(commands, size int) (n, bytes int) {
-	for n < len(p.queue) && commands+n < p.cfg.MaxBatchCommands {
-		next := p.queue[n].size
-		if commands+n > 0 && size+bytes+next > p.cfg.MaxBatchBytes {
-			break
-		}
-		bytes += next
-		n++
-	}
-	return n, bytes
-}
-
-// dequeueLocked removes the first n commands from the queue.
-func (p *Proposer[R]) dequeueLocked(n int) {
-	for i := range n {
-		if p.queue[i].deferred {
-			p.deferred--
-		}
-	}
-	p.due = p.due && p.deferred > 0
-	rest := copy(p.queue, p.queue[n:])
-	clear(p.queue[rest:])
-	p.queue = p.queue[:rest]
-}
-
-// resetOrderLocked forgets the entries that Raft has refused, once nothing is in flight that follows them.
-func (p *Proposer[R]) resetOrderLocked() {
-	if p.inFlight == 0 && !p.bulk.inFlight {
-		p.order.reset()
-	}
-}
-
-// storingEntries is called by Raft before entries are stored, of which it has not read the data yet. If it returns an error,
-// none is stored, and Raft gives up leadership.
-func (p *Proposer[R]) storingEntries(logs []*raft.Log) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.order.store(logs); err != nil {
-		return err
-	}
-	p.joinLocked(logs[len(logs)-1])
-	return nil
-}
-
-// joinLocked adds the commands that have arrived since an entry was proposed, right before it is
-// written. Otherwise they would wait until it is, and be an entry of their own.
-func (p *Proposer[R]) joinLocked(log *raft.Log) {
-	e := p.open
-	if e == nil || len(log.Data) == 0 || &log.Data[0] != &e.data[0] {
-		return
-	}
-	p.open = nil
-	n, bytes := p.fittingLocked(len(e.commands), e.bytes)
-	if n == 0 || p.inBytes+bytes > p.cfg.maxInFlightBytes {
-		return
-	}
-	for i := range n {
-		e.commands = append(e.commands, p.queue[i].data)
-	}
-	data, err := p.cfg.Seal(e.commands)
-	if err != nil || len(data) > limits.Entry {
-		return // the next entry has them
-	}
-	for i := range n {
-		e.done = append(e.done, p.queue[i].done)
-	}
-	log.Data, e.data = data, data
-	e.bytes += bytes
-	p.inCommands += n
-	p.inBytes += bytes
-	p.bytes -= bytes
-	p.dequeueLocked(n)
-	if len(p.bulk.commands) > 0 { // one may have waited for these
-		p.wakeUp()
-	}
-}
-
-// propose proposes a batch as one entry and returns the bytes of its commands; false means
-// that it was rejected and all its commands are completed.
-func (p *Proposer[R]) propose(batch []pendingCommand[R], number uint64) (bytes int, ok bool) {
-	p.batch = p.batch[:0]
-	for i := range batch {
-		p.batch = append(p.batch, batch[i].data)
-		bytes += batch[i].size
-	}
-	if !p.group.IsLeader() {
-		clear(p.batch)
-		p.fail(batch, ErrNotLeader)
-		return bytes, false
-	}
-	data, err := p.cfg.Seal(p.batch)
-	clear(p.batch)
-	if err != nil {
-		p.fail(batch, fmt.Errorf("seal batch: %w", err))
-		return bytes, false
-	}
-	e, _ := p.free.Get().(*sentEntry[R])
-	if e == nil {
-		e = new(sentEntry[R])
-	}
-	e.data, e.bytes, e.number = data, bytes, number
-	for i := range batch {
-		e.done = append(e.done, batch[i].done)
-		e.commands = append(e.commands, batch[i].data)
-	}
-	p.mu.Lock()
-	if number != bulkNumber {
-		p.open = e
-	}
-	p.order.add(data)
-	p.mu.Unlock()
-	begin := time.Now()
-	future, inst, err := p.group.apply(data)
-	if err != nil {
-		p.mu.Lock()
-		p.order.undo()
-		p.mu.Unlock()
-		p.fail(batch, err)
-		return bytes, false
-	}
-	e.future, e.inst, e.begin = future, inst, begin
-	p.sent <- e
-	return bytes, true
-}
-
-// complete passes each command its result, entry by entry.
-func (p *Proposer[R]) complete() {
-	for e := range p.sent {
-		result, err := p.group.outcome(e.future)
-		e.inst.pending.Add(-1)
-		p.group.cfg.Metrics.ended(e.begin, len(e.done), len(e.data), err)
-		e.finish(result, err)
-		p.landed(len(e.done), e.bytes, e.number) // after finish: commands of resumed callers join the next entry
-		clear(e.done)
-		clear(e.commands)
-		*e = sentEntry[R]{done: e.done[:0], commands: e.commands[:0]}
-		p.free.Put(e)
-	}
-}
-
-// finish completes the commands of one entry.
-func (e *sentEntry[R]) finish(result any, err error) {
-	results, ok := result.([]R)
-	if err == nil && (!ok || len(results) != len(e.done)) {
-		err = fmt.Errorf("%w: state machine returned %T with %d results for %d commands",
-			ErrUnknownOutcome, result, len(results), len(e.done))
-	}
-	if err != nil {
-		for _, d := range e.done {
-			d.Complete(*new(R), err)
-		}
-		return
-	}
-	for i, d := range e.done {
-		d.Complete(results[i], nil)
 	}
 }
 

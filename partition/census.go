@@ -162,10 +162,7 @@ var (
 // Collector returns the metrics of the last count, and has them counted again.
 func (c *Census) Collector() prometheus.Collector {
 	return metrics.NewCollector(func(out metrics.Values) {
-		select {
-		case c.read <- struct{}{}:
-		default:
-		}
+		signal(c.read)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for service, counts := range c.services {

@@ -23,32 +23,39 @@ type task struct {
 
 	place int // in the backoffs of the session, from 1 on; 0: not in them. Guarded by the timer queue's mutex
 
-	mu                 sync.Mutex // guards the fields below, and the attempt; held by one task at a time, see DESIGN.md for the order
-	moved              sync.Cond  // pending, volume or state changed
-	state              state
-	inv                *machine.Invocation  // as last read; nil: not read yet
-	vqueue             flowcontrol.QueueKey // of an inv that was dropped, see shed
-	resumed            bool                 // the same
+	// mu guards the fields below, and the attempt. It is held by one task at a time, see DESIGN.md
+	// for the order.
+	mu    sync.Mutex
+	moved sync.Cond // pending, volume or state changed
+	state state
+	a     *attempt // from loading to reporting
+	slot  *share   // the service whose slot it holds; nil: none
+
+	// The invocation. Its record is dropped while it waits for the next attempt, if there are many, see shed.
+	inv                *machine.Invocation  // as last read; nil: not read yet, or dropped
+	vqueue             flowcontrol.QueueKey // of an inv that was dropped
+	resumed            bool                 // the same: it had been attempted before
 	backsOffWithRecord bool                 // counted in Invoker.backoffRecords
 	input              []byte               // journal entry 0, while the journal is known to contain nothing else; otherwise nil
 	pin                machine.Pin          // zero while nothing is stored
-	a                  *attempt             // from loading to reporting
-	retry              retryState
-	pending            int       // proposals without an outcome
-	volume             int       // bytes of their steps
-	size               int       // of the last replay, 0: unknown
-	slot               *share    // the service whose slot it holds; nil: none
-	last               *failure  // of the last failed attempt, see setLast
-	lastTexts          int64     // bytes of it that maxFailureTexts bounds
-	lastAt             time.Time // when it failed
-	recorded           uint64    // digest of the last failure in the history of the invocation; 0: none
-	cancelled          bool      // while the current attempt was open
-	pausing            bool      // no further attempt starts
-	spins              int       // previous tasks in a row that suspended to run again immediately, see follow
-	started            time.Time
-	due                time.Time // while backing off
-	deployed           machine.Pin
-	server             string
+	size               int                  // bytes of the last replay, 0: unknown
+
+	pending int // proposals without an outcome
+	volume  int // bytes of their steps
+
+	// Attempts and failures.
+	retry     retryState
+	started   time.Time   // the current or last attempt
+	due       time.Time   // the next one, while backing off
+	deployed  machine.Pin // of the last attempt
+	server    string      // how the endpoint of the last attempt identifies itself
+	last      *failure    // of the last failed attempt, see setLast
+	lastTexts int64       // bytes of it that maxFailureTexts bounds
+	lastAt    time.Time   // when it failed
+	recorded  uint64      // digest of the last failure in the history of the invocation; 0: none
+	cancelled bool        // while the current attempt was open
+	pausing   bool        // no further attempt starts
+	spins     int         // previous tasks in a row that suspended to run again immediately, see follow
 }
 
 func newTask(s *Session, id ids.Invocation, number uint64) *task {

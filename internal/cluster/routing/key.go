@@ -14,40 +14,40 @@ import (
 const (
 	// keyDraws is how many partitions are drawn to find one that this node leads.
 	keyDraws = 16
-	// run is how many invocations prefer the same partition before the next one is preferred.
-	run = 1024
+	// runLength is how many invocations prefer the same partition before the next one is preferred.
+	runLength = 1024
 	// largeShare is the share of the partitions that large invocations use: one in that many.
 	largeShare = 4
 	// largePeriod is for how many seconds they use the same ones.
 	largePeriod = 60
-	// busy is the share of its processors above which a node keeps fewer invocations.
-	busy = 0.75
-	// allKept is the share that stands for all invocations.
-	allKept = 1000
+	// busyShare is the share of its processors above which a node keeps fewer invocations.
+	busyShare = 0.75
+	// spreadUnit is the value of locality.spread that stands for all invocations.
+	spreadUnit = 1000
 )
 
-// backlog is how many commands may be in progress in a partition that is preferred. The more they
+// backlog is how many commands without an outcome a partition may have while it is preferred. The more they
 // are, the more of them share a log entry. But a partition applies one command after another, so
 // with many processors the next one is used earlier.
 var backlog = min(max(256/runtime.GOMAXPROCS(0), 64), 128)
 
 // locality decides in which partitions invocations are that may be in any.
 type locality struct {
-	given atomic.Int32  // how many of 1,000 are spread over all partitions
-	small atomic.Uint64 // how many with small inputs stayed on this node; determines the run
+	spread atomic.Int32  // how many of spreadUnit invocations are spread over all partitions, see Router.Balance
+	placed atomic.Uint64 // calls of shared; determines the run
 }
 
 // Balance adjusts how many invocations stay on this node to the share of its processors that it
 // used recently. It is called by one goroutine.
 func (r *Router) Balance(used float64) {
-	given := int(r.locality.given.Load()) + int((used-busy)*allKept)
-	r.locality.given.Store(int32(min(max(given, 0), allKept)))
+	spread := int(r.locality.spread.Load()) + int((used-busyShare)*spreadUnit)
+	r.locality.spread.Store(int32(min(max(spread, 0), spreadUnit)))
 }
 
 // Spread reports whether the next invocation should not stay on this node.
 func (r *Router) Spread() bool {
-	given := r.locality.given.Load()
-	return given > 0 && rand.Int32N(allKept) < given
+	spread := r.locality.spread.Load()
+	return spread > 0 && rand.Int32N(spreadUnit) < spread
 }
 
 // Key returns a random partition key for an invocation that may be in any partition and has an
@@ -104,7 +104,7 @@ func (r *Router) large() uint64 {
 // log entries with those of others: the first one with room, in an order that all invocations of
 // a run have in common. false means that none has room.
 func (r *Router) shared() (id uint32, ok bool) {
-	order := rand.NewPCG(uint64(r.Count()), r.locality.small.Add(1)/run)
+	order := rand.NewPCG(uint64(r.Count()), r.locality.placed.Add(1)/runLength)
 	for range keyDraws {
 		id = machine.PartitionOf(order.Uint64(), r.Count())
 		if r.directory.Partition(id).HasRoom(backlog) {

@@ -85,17 +85,17 @@ func TestKeysWithoutALocalLeader(t *testing.T) {
 func TestInvocationsShareAPartition(t *testing.T) {
 	leads := []*leading{{}, {}, {}}
 	r := routerOf(8, leads...)
-	first := slices.Index(partitionsOf(r, run-1, 0), run-1)
+	first := slices.Index(partitionsOf(r, runLength-1, 0), runLength-1)
 	require.GreaterOrEqual(t, first, 0, "a run is in one partition")
 
 	r = routerOf(8, leads...)
 	leads[first].commands = backlog
-	second := slices.Index(partitionsOf(r, run/4, 0), run/4)
+	second := slices.Index(partitionsOf(r, runLength/4, 0), runLength/4)
 	require.NotEqual(t, first, second, "it has no room")
 	leads[first].commands = backlog - 1
-	require.Equal(t, run/4, partitionsOf(r, run/4, 0)[first], "it has room again")
+	require.Equal(t, runLength/4, partitionsOf(r, runLength/4, 0)[first], "it has room again")
 	leads[first].occupied = true
-	require.Equal(t, run/4, partitionsOf(r, run/4, 0)[second], "large commands of the first one would delay them")
+	require.Equal(t, runLength/4, partitionsOf(r, runLength/4, 0)[second], "large commands of the first one would delay them")
 	leads[first].occupied = false
 	for _, l := range leads {
 		l.commands = backlog
@@ -108,8 +108,8 @@ func TestInvocationsShareAPartition(t *testing.T) {
 // TestSharedPartitionsTakeTurns requires that no partition gets much more than others in the long run.
 func TestSharedPartitionsTakeTurns(t *testing.T) {
 	const runs = 300
-	for id, n := range partitionsOf(routerOf(8, new(leading), new(leading), new(leading)), runs*run, 0)[:3] {
-		require.InDelta(t, runs/3, n/run, runs/9, id)
+	for id, n := range partitionsOf(routerOf(8, new(leading), new(leading), new(leading)), runs*runLength, 0)[:3] {
+		require.InDelta(t, runs/3, n/runLength, runs/9, id)
 	}
 }
 

@@ -80,8 +80,11 @@ func (s *Server) routes() *echo.Echo {
 // ones are refused, unless methods is nil: then the handler gets all of them. Limits and credentials
 // apply to all but the health route, which must respond even under overload.
 func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handler echo.HandlerFunc) {
-	isHealth := strings.HasSuffix(path, healthPath)
-	guarded := func(c echo.Context) (err error) {
+	serve := s.checked(as, methods, handler)
+	if !strings.HasSuffix(path, healthPath) {
+		serve = s.guarded(as, serve)
+	}
+	e.Match(knownMethods, path, func(c echo.Context) (err error) {
 		countAs(c.Response().Writer, as)
 		defer func() {
 			if v := recover(); v != nil {
@@ -89,26 +92,38 @@ func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handl
 			}
 			s.countRefused(c, err)
 		}()
-		if !isHealth {
-			if limit := s.cfg.ConcurrentRequests; limit > 0 {
-				defer s.active.Add(-1)
-				if s.active.Add(1) > limit {
-					return tooManyRequests(limit)
-				}
-			}
-			s.identify(c)
-			client, taken := s.shares.Take(c.Request())
-			if !taken {
-				return tooManyOfClient(s.shares.Size(), s.cfg.ConcurrentRequests)
-			}
-			defer s.shares.Give(client)
-			if exceeded, after := s.cfg.Quotas.Admit(c.Request()); exceeded != "" {
-				return quotaExceeded(exceeded, after)
-			}
-			if err := s.authorizeRoute(c, as); err != nil {
-				return err
+		return serve(c)
+	})
+}
+
+// guarded refuses requests beyond the limits and requests without permission.
+func (s *Server) guarded(as kind, serve echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if limit := s.cfg.ConcurrentRequests; limit > 0 {
+			defer s.active.Add(-1)
+			if s.active.Add(1) > limit {
+				return tooManyRequests(limit)
 			}
 		}
+		s.identify(c)
+		client, taken := s.shares.Take(c.Request())
+		if !taken {
+			return tooManyOfClient(s.shares.Size(), s.cfg.ConcurrentRequests)
+		}
+		defer s.shares.Give(client)
+		if exceeded, after := s.cfg.Quotas.Admit(c.Request()); exceeded != "" {
+			return quotaExceeded(exceeded, after)
+		}
+		if err := s.authorizeRoute(c, as); err != nil {
+			return err
+		}
+		return serve(c)
+	}
+}
+
+// checked refuses requests that the route does not have, and reports completed ones.
+func (s *Server) checked(as kind, methods []string, handler echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
 		if methods != nil && !slices.Contains(methods, c.Request().Method) {
 			return methodNotAllowed(c.Request().Method, methods)
 		}
@@ -127,7 +142,6 @@ func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handl
 		}
 		return nil
 	}
-	e.Match(knownMethods, path, guarded)
 }
 
 // checkQuery refuses query parameters of requests for results, which would have no effect. Handlers get

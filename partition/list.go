@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"platform/internal/ids"
+	"platform/partition/attempts"
 	"platform/partition/journal"
 	"platform/partition/listing"
 	"platform/partition/machine"
@@ -102,9 +103,22 @@ func (r *listReader) run(ctx context.Context) error {
 // live implements listing.LiveFunc.
 func (r *listReader) live(id ids.Invocation) listing.Live {
 	st, known := r.l.p.cfg.Invoker.Status(id)
+	if !known {
+		return LiveOf(nil)
+	}
+	live := LiveOf(&st)
+	if live.Failure != nil {
+		live.At = translated(live.At, int64(r.shift))
+	}
+	return live
+}
+
+// LiveOf returns what lists show of the attempts of an invocation; st is nil if no session runs or
+// retries it. The time is a wall-clock time.
+func LiveOf(st *attempts.Status) listing.Live {
 	live := listing.Live{Status: listing.Ready}
 	switch {
-	case !known:
+	case st == nil:
 		return live
 	case st.InFlight:
 		live.Status = listing.Running
@@ -112,7 +126,7 @@ func (r *listReader) live(id ids.Invocation) listing.Live {
 		live.Status = listing.BackingOff
 	}
 	if st.LastFailure != nil {
-		live.Failure, live.At = st.LastFailure, translated(st.FailedAt().UnixMilli(), int64(r.shift))
+		live.Failure, live.At = st.LastFailure, st.FailedAt().UnixMilli()
 	}
 	return live
 }

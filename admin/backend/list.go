@@ -230,7 +230,7 @@ func (c *catalog) Count(ctx context.Context, f admin.Filter, partial bool) (*adm
 		for _, listed := range a.listed {
 			tally.Merge(listed.Counts)
 		}
-	} else if out.Missing, err = c.each(ctx, &filter, partial, func(r partition.Record) { tally.Add(&filter, r.Invocation, liveOf(r)) }); err != nil {
+	} else if out.Missing, err = c.each(ctx, &filter, partial, func(r partition.Record) { tally.Add(&filter, r.Invocation, partition.LiveOf(r.Attempts)) }); err != nil {
 		return nil, err
 	}
 	for s := range statusNumbers {
@@ -300,7 +300,7 @@ func (c *catalog) groups(ctx context.Context, filter listing.Filter, partial boo
 		}
 	} else {
 		var groups listing.Groups
-		missing, err := c.each(ctx, &filter, partial, func(r partition.Record) { groups.Add(r.Invocation, liveOf(r)) })
+		missing, err := c.each(ctx, &filter, partial, func(r partition.Record) { groups.Add(r.Invocation, partition.LiveOf(r.Attempts)) })
 		if err != nil {
 			return nil, err
 		}
@@ -337,30 +337,12 @@ func (c *catalog) each(ctx context.Context, filter *listing.Filter, partial bool
 			if err != nil {
 				return nil, unavailable(p.ID(), err)
 			}
-			if filter.Match(r.Invocation, liveOf(r)) {
+			if filter.Match(r.Invocation, partition.LiveOf(r.Attempts)) {
 				visit(r)
 			}
 		}
 	}
 	return missing, nil
-}
-
-// liveOf returns what the leader knows of the attempts of an invocation.
-func liveOf(r partition.Record) listing.Live {
-	live := listing.Live{Status: listing.Ready}
-	a := r.Attempts
-	switch {
-	case a == nil:
-		return live
-	case a.InFlight:
-		live.Status = listing.Running
-	case a.RetryCount > 0:
-		live.Status = listing.BackingOff
-	}
-	if a.LastFailure != nil {
-		live.Failure, live.At = a.LastFailure, a.FailedAt().UnixMilli()
-	}
-	return live
 }
 
 // modifiedCursor marks cursors of lists that are sorted by the last change of status.

@@ -28,6 +28,15 @@ func steady(c *replicaSet) {
 	c.profile.HeartbeatTimeout, c.profile.ElectionTimeout, c.profile.LeaderLeaseTimeout = long, long, long
 }
 
+// requireShort verifies that callers usually wait for less time than a follower needs to notice that
+// its leader is silent. gaps are the times without responses.
+func (c *replicaSet) requireShort(gaps []time.Duration, when string) {
+	c.t.Helper()
+	slices.Sort(gaps)
+	c.t.Logf("no responses %s: %v", when, gaps)
+	require.Less(c.t, gaps[len(gaps)/2], c.profile.HeartbeatTimeout)
+}
+
 func TestCallsSucceedWhileLeadersAreKilled(t *testing.T) {
 	c, l := loaded(t, steady)
 	var gaps []time.Duration
@@ -43,9 +52,7 @@ func TestCallsSucceedWhileLeadersAreKilled(t *testing.T) {
 	}
 	l.finish(t)
 	c.requireSame(0, 1, 2)
-	slices.Sort(gaps)
-	t.Logf("no responses after a kill: %v", gaps)
-	require.Less(t, gaps[len(gaps)/2], c.profile.HeartbeatTimeout, "failover waits for the election timeout")
+	c.requireShort(gaps, "after a kill")
 }
 
 func TestLeadershipTransferIsFasterThanFailover(t *testing.T) {
@@ -62,9 +69,7 @@ func TestLeadershipTransferIsFasterThanFailover(t *testing.T) {
 	}
 	l.finish(t)
 	c.requireSame(0, 1, 2)
-	slices.Sort(gaps)
-	t.Logf("no responses during a leadership transfer: %v", gaps)
-	require.Less(t, gaps[len(gaps)/2], c.profile.HeartbeatTimeout, "as long as detecting a failed leader")
+	c.requireShort(gaps, "during a leadership transfer")
 }
 
 func TestRollingRestartIsFasterThanFailover(t *testing.T) {
@@ -82,9 +87,7 @@ func TestRollingRestartIsFasterThanFailover(t *testing.T) {
 	}
 	l.finish(t)
 	c.requireSame(0, 1, 2)
-	slices.Sort(gaps)
-	t.Logf("no responses during a restart: %v", gaps)
-	require.Less(t, gaps[len(gaps)/2], c.profile.HeartbeatTimeout, "as long as detecting a failed leader")
+	c.requireShort(gaps, "during a restart")
 }
 
 func TestCallsFailWithoutAMajority(t *testing.T) {

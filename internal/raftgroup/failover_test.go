@@ -3,7 +3,6 @@ package raftgroup
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -64,13 +63,19 @@ func (s *hangingStorage) StoreLogs(logs []*raft.Log) error {
 	return s.Storage.StoreLogs(logs)
 }
 
-// The leader's Raft waits for the disk, but its heartbeats continue: no other node would
-// ever stand for election. The election time-outs are much longer than the test.
-func TestLeaderWithAHungDiskIsReplaced(t *testing.T) {
+// slowDiskWatchdog returns a watchdog that detects a hung disk, but does not end the process.
+func slowDiskWatchdog(t *testing.T) *watchdog.Watchdog {
 	dog := watchdog.New(watchdog.Config{
 		Slow: 100 * time.Millisecond, Tick: 10 * time.Millisecond, Hung: time.Hour, Logger: slog.New(slog.DiscardHandler),
 	})
-	defer dog.Close()
+	t.Cleanup(dog.Close)
+	return dog
+}
+
+// The leader's Raft waits for the disk, but its heartbeats continue: no other node would
+// ever stand for election. The election time-outs are much longer than the test.
+func TestLeaderWithAHungDiskIsReplaced(t *testing.T) {
+	dog := slowDiskWatchdog(t)
 	disks := map[raft.ServerID]*hangingStorage{}
 	c := newTestClusterWith(t, 1000, func(cfg *Config) {
 		disks[cfg.LocalID] = &hangingStorage{Storage: cfg.Storage}
@@ -84,9 +89,7 @@ func TestLeaderWithAHungDiskIsReplaced(t *testing.T) {
 	data, err := sealJournal([][]byte{[]byte("lost or not")})
 	require.NoError(t, err)
 	hanging := c.groups[old].Propose(data)
-	require.Eventually(t, func() bool {
-		return slices.ContainsFunc(c.groups[:], func(g *Group) bool { return g != c.groups[old] && g.IsLeader() })
-	}, time.Minute, time.Millisecond)
+	c.awaitOther(old)
 	disk.hung.Unlock()
 	_, _ = hanging.Wait(t.Context()) // either is right
 	c.leader()                       // again one that commits, whichever it is

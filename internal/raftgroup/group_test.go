@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -225,6 +226,16 @@ func (c *testCluster) connect(from, to int) {
 		peers.Connect(c.voters[to].Address)
 		return peers.Connected(c.voters[to].Address)
 	}, time.Minute, time.Millisecond)
+}
+
+// awaitOther waits until another replica than old leads, and says how long that took.
+func (c *testCluster) awaitOther(old int) {
+	c.t.Helper()
+	begin := time.Now()
+	require.Eventually(c.t, func() bool {
+		return slices.ContainsFunc(c.groups[:], func(g *Group) bool { return g != c.groups[old] && g.IsLeader() })
+	}, time.Minute, time.Millisecond)
+	c.t.Logf("another replica leads after %v", time.Since(begin))
 }
 
 func (c *testCluster) leader() int {

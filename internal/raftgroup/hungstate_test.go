@@ -2,8 +2,6 @@ package raftgroup
 
 import (
 	"context"
-	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,8 +9,6 @@ import (
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
-
-	"platform/internal/raftgroup/watchdog"
 )
 
 // hangingMachine applies nothing and begins no flush while hung is locked.
@@ -51,10 +47,7 @@ func TestLeaderWithAHungStateIsReplaced(t *testing.T) {
 }
 
 func testHungLeader(t *testing.T, hang func(t *testing.T, g *Group)) {
-	dog := watchdog.New(watchdog.Config{
-		Slow: 100 * time.Millisecond, Tick: 10 * time.Millisecond, Hung: time.Hour, Logger: slog.New(slog.DiscardHandler),
-	})
-	defer dog.Close()
+	dog := slowDiskWatchdog(t)
 	machines := map[raft.ServerID]*hangingMachine{}
 	c := newTestClusterWith(t, 1000, func(cfg *Config) {
 		machines[cfg.LocalID] = &hangingMachine{StateMachine: cfg.StateMachine}
@@ -68,9 +61,7 @@ func testHungLeader(t *testing.T, hang func(t *testing.T, g *Group)) {
 	machine.hung.Lock()
 	var hanging sync.WaitGroup
 	hanging.Go(func() { hang(t, c.groups[old]) })
-	require.Eventually(t, func() bool {
-		return slices.ContainsFunc(c.groups[:], func(g *Group) bool { return g != c.groups[old] && g.IsLeader() })
-	}, time.Minute, time.Millisecond)
+	c.awaitOther(old)
 	machine.hung.Unlock()
 	hanging.Wait()
 }

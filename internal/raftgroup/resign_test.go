@@ -3,23 +3,12 @@ package raftgroup
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
-
-// awaitOther waits until another replica than old leads, and says how long that took.
-func (c *testCluster) awaitOther(old int) {
-	c.t.Helper()
-	begin := time.Now()
-	require.Eventually(c.t, func() bool {
-		return slices.ContainsFunc(c.groups[:], func(g *Group) bool { return g != c.groups[old] && g.IsLeader() })
-	}, time.Minute, time.Millisecond)
-	c.t.Logf("another replica leads after %v", time.Since(begin))
-}
 
 // The timeouts are much longer than the test, so peers cannot detect by themselves that a
 // replica has failed while its process is running.

@@ -47,7 +47,7 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 	p.ports = membership.Split(n.listeners.node, n.keys.nodes)
 	p.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
 		ClusterID: self.Cluster, NodeID: self.Node, Incarnation: self.Incarnation,
-		Address: raft.ServerAddress(p.address), AddressOf: p.addresses.Of, SnapshotRate: int(n.cfg.Worker.SnapshotTransferRate), Logger: n.log,
+		Address: raft.ServerAddress(p.address), AddressOf: p.addresses.Of, SnapshotRate: int(n.cfg.Worker.SnapshotTransferRate), Stopping: n.draining.Load, Logger: n.log,
 		Security: n.keys.nodes, Authorize: func(node, incarnation string) error { return p.server.Authorize(node, incarnation) },
 		MayServe: func(group uint32, node string, leaderless bool) bool {
 			return p.server.MayServe(group, node, leaderless)

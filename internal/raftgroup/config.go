@@ -181,6 +181,8 @@ func (c Config) raftConfig(notify chan<- bool) *raft.Config {
 	rc.NoLegacyTelemetry = true
 	rc.PreVoteDisabled = false
 	rc.NotifyCh = notify
-	rc.Logger = newRaftLogger(c.Logger)
+	logger := newRaftLogger(c.Logger)
+	logger.stopping = c.Transport.cfg.Stopping
+	rc.Logger = logger
 	return rc
 }

@@ -22,6 +22,8 @@ type raftLogger struct {
 	name    string
 	args    []any
 	sampler *logsample.Sampler[string]
+
+	stopping func() bool // see TransportConfig.Stopping
 }
 
 // raftLevels lowers the levels of messages that are less serious for operators than for
@@ -53,6 +55,9 @@ var raftLevels = map[string]slog.Level{
 	"rejecting pre-vote request since our last term is greater":  slog.LevelDebug,
 	"rejecting pre-vote request since our last index is greater": slog.LevelDebug,
 }
+
+// lossesOfOthers are warnings that follow from the loss of other nodes.
+var lossesOfOthers = []string{"failed to contact quorum of nodes, stepping down", "heartbeat timeout reached, starting election"}
 
 // samplePause is how long a message is not repeated, maxSampled how many messages are
 // tracked.
@@ -87,6 +92,8 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 		to = slog.LevelInfo // without a leader since the start: all members have been started together
 	case msg == "failed to get log" && slices.Contains(args, any(raft.ErrLogNotFound)):
 		to = slog.LevelDebug // the entry was compacted: the follower, such as a new node, gets a snapshot
+	case slices.Contains(lossesOfOthers, msg) && l.stopping != nil && l.stopping():
+		to = slog.LevelInfo
 	case level == hclog.Error:
 		to = slog.LevelError
 	case level == hclog.Warn:
@@ -137,7 +144,7 @@ func (l *raftLogger) ImpliedArgs() []any { return l.args }
 func (l *raftLogger) Name() string       { return l.name }
 
 func (l *raftLogger) With(args ...any) hclog.Logger {
-	return &raftLogger{log: l.log.With(args...), sampler: l.sampler, name: l.name, args: append(l.args[:len(l.args):len(l.args)], args...)}
+	return &raftLogger{log: l.log.With(args...), sampler: l.sampler, stopping: l.stopping, name: l.name, args: append(l.args[:len(l.args):len(l.args)], args...)}
 }
 
 func (l *raftLogger) Named(name string) hclog.Logger {
@@ -148,7 +155,7 @@ func (l *raftLogger) Named(name string) hclog.Logger {
 }
 
 func (l *raftLogger) ResetNamed(name string) hclog.Logger {
-	return &raftLogger{log: l.log, sampler: l.sampler, name: name, args: l.args}
+	return &raftLogger{log: l.log, sampler: l.sampler, stopping: l.stopping, name: name, args: l.args}
 }
 
 func (l *raftLogger) SetLevel(hclog.Level)  {}

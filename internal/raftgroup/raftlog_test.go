@@ -57,6 +57,21 @@ func TestTheFirstElectionAfterAStartIsNoWarning(t *testing.T) {
 	require.Contains(t, out.String(), "level=WARN")
 }
 
+// Nodes may be stopped together.
+func TestLosingOtherNodesIsNoWarningForANodeThatStops(t *testing.T) {
+	for _, stopping := range []bool{false, true} {
+		var out bytes.Buffer
+		l := newRaftLogger(slog.New(slog.NewTextHandler(&out, nil)))
+		l.stopping = func() bool { return stopping }
+		l.With("peer", "n2").Named("a").Warn("failed to contact quorum of nodes, stepping down")
+		l.Warn("heartbeat timeout reached, starting election", "last-leader-id", raft.ServerID("n1/x"))
+		want := map[bool]string{false: "WARN", true: "INFO"}[stopping]
+		require.Equal(t, 2, strings.Count(out.String(), "level="+want), out.String())
+		l.Warn("something else")
+		require.Contains(t, out.String(), "level=WARN")
+	}
+}
+
 func TestRepeatedRaftMessagesAreSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

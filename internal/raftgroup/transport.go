@@ -73,6 +73,9 @@ type TransportConfig struct {
 	// known by this node, does not contain it: this node may be behind. leaderless reports
 	// that the replica here has heard no leader for some time. nil accepts the node.
 	MayServe func(group uint32, nodeID string, leaderless bool) bool
+	// Stopping reports whether this node is about to stop. The others may stop as well, so losing them is then no warning; nil: it
+	// is not.
+	Stopping func() bool
 	// Logger is slog.Default() when nil.
 	Logger *slog.Logger
 }

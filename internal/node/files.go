@@ -42,6 +42,9 @@ func listen(ctx context.Context, cfg *config.Config) (l listeners, err error) {
 		return l, err
 	}
 	l.ingress = &ingressPort{port: port}
+	if !strings.HasSuffix(cfg.Ingress.Address(), ":0") {
+		l.ingress.suspend() // connections would be reset if it turns out that other nodes serve the clients
+	}
 	l.admin, err = cfg.Admin.Listen(ctx, "admin")
 	return l, err
 }

@@ -30,13 +30,6 @@ func TestANodeOfAClusterRefusesClientsUntilItServes(t *testing.T) {
 				c.stop(i)
 			}
 			cfg, log := c.nodes[0].cfg, slog.New(slog.DiscardHandler)
-			n := newNode(cfg, log, new(telemetry.Levels), new(exports))
-			var err error
-			n.keys, err = openKeys(cfg, log)
-			require.NoError(t, err)
-			defer n.shutdown.Complete() // otherwise it ends the process
-			defer func() { require.NoError(t, n.close()) }()
-			require.NoError(t, n.open(t.Context()))
 			dial := func() error {
 				conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", cfg.Ingress.BindPort))
 				if err == nil {
@@ -44,6 +37,16 @@ func TestANodeOfAClusterRefusesClientsUntilItServes(t *testing.T) {
 				}
 				return err
 			}
+			ports, err := listen(t.Context(), cfg)
+			require.NoError(t, err)
+			require.ErrorIs(t, dial(), syscall.ECONNREFUSED, "a connection would be reset later")
+			ports.close()
+			n := newNode(cfg, log, new(telemetry.Levels), new(exports))
+			n.keys, err = openKeys(cfg, log)
+			require.NoError(t, err)
+			defer n.shutdown.Complete() // otherwise it ends the process
+			defer func() { require.NoError(t, n.close()) }()
+			require.NoError(t, n.open(t.Context()))
 			if nodes == 1 {
 				require.NoError(t, dial(), "no other node can serve it")
 				return

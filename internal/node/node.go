@@ -133,6 +133,8 @@ func (n *Node) open(ctx context.Context) (err error) {
 	}
 	if haveOthers(n.files.knownNodes()) { // which serve its clients
 		n.listeners.ingress.suspend()
+	} else if _, err = n.listeners.ingress.open(ctx); err != nil {
+		return err
 	}
 	if n.access, err = openAccess(cfg, n.listeners, n.files.dir, n.log); err != nil {
 		return err

@@ -15,7 +15,6 @@ import (
 
 	"platform/admin/rest"
 	"platform/internal/access"
-	"platform/internal/ids"
 	"platform/invoker/discovery"
 	"platform/metadata"
 )
@@ -84,10 +83,10 @@ func (s *Server) updateDeployment(c echo.Context) error {
 		s.updating.Lock()
 		defer s.updating.Unlock()
 	}
-	if err := s.requireUnchanged(known.ID, &where, &endpoint); err != nil {
-		return err
-	}
-	updated, err := s.storeUpdate(ctx, body.DryRun, metadata.Update{Deployment: now, Overwrite: body.Overwrite})
+	updated, err := s.storeUpdate(ctx, body.DryRun, metadata.Update{
+		Deployment: now, Overwrite: body.Overwrite,
+		Verify: func(current *metadata.Deployment) error { return requireUnchanged(current, &where, &endpoint) },
+	})
 	if err != nil {
 		return err
 	}
@@ -139,13 +138,8 @@ func (s *Server) hasSecretHeaders(r *discovery.Request) bool {
 }
 
 // requireUnchanged refuses an update that would undo a concurrent one: endpoint contains what where does not
-// change as it was before the discovery, which takes up to seconds. Requests to several nodes at the same moment
-// are not noticed.
-func (s *Server) requireUnchanged(id ids.Deployment, where *location, endpoint *discovery.Request) error {
-	current := s.registry.Schemas().Deployments[id]
-	if current == nil {
-		return nil // storing the update fails
-	}
+// change as it was before the discovery, which takes up to seconds.
+func requireUnchanged(current *metadata.Deployment, where *location, endpoint *discovery.Request) error {
 	updated := requestOf(current)
 	if err := where.apply(&updated); err != nil {
 		return err
@@ -153,7 +147,7 @@ func (s *Server) requireUnchanged(id ids.Deployment, where *location, endpoint *
 	if reflect.DeepEqual(updated, *endpoint) {
 		return nil
 	}
-	return &rest.Error{Status: http.StatusConflict, Message: fmt.Sprintf("another request has changed the address or the headers of deployment %s meanwhile; nothing was changed, repeat the request", id)}
+	return &rest.Error{Status: http.StatusConflict, Message: fmt.Sprintf("another request has changed the address or the headers of deployment %s meanwhile; nothing was changed, repeat the request", current.ID)}
 }
 
 // storeUpdate stores an update, or only validates it if dryRun.

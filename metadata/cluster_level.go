@@ -57,6 +57,9 @@ func levelOf(cmd command) need {
 			return need{feature.Level4, "a limit of the number of deployments"}
 		}
 	case *updateDeployment:
+		if len(cmd.expected) > 0 {
+			return need{feature.Level4, "an update of a certain state of a deployment"}
+		}
 		if cmd.Deployment.sealedFor() {
 			return need{feature.Level4, "an encrypted secret"}
 		}

@@ -59,7 +59,10 @@ type setFeatureLevel struct {
 type registerDeployment struct{ Registration }
 
 // updateDeployment changes a deployment in place.
-type updateDeployment struct{ Update }
+type updateDeployment struct {
+	Update
+	expected []byte // the connection that it changes; empty: any
+}
 
 // modifyService changes options of the latest revision of a service.
 type modifyService struct {
@@ -114,7 +117,7 @@ func encodeEntry(h header, cmd command) ([]byte, error) {
 		entry.Command = &pb.Entry_DeleteDeployment{DeleteDeployment: &pb.DeleteDeployment{Id: string(cmd.id)}}
 	case *updateDeployment:
 		entry.Command = &pb.Entry_UpdateDeployment{UpdateDeployment: &pb.UpdateDeployment{
-			Deployment: deploymentToProto(cmd.Deployment), Overwrite: cmd.Overwrite,
+			Deployment: deploymentToProto(cmd.Deployment), Overwrite: cmd.Overwrite, Expected: cmd.expected,
 		}}
 	case *modifyService:
 		entry.Command = &pb.Entry_ModifyService{ModifyService: &pb.ModifyService{Name: cmd.name, Options: optionsToProto(&cmd.options)}}
@@ -233,7 +236,7 @@ func decodeCommand(entry *pb.Entry) (command, error) {
 		return &deleteDeployment{ids.Deployment(cmd.DeleteDeployment.GetId())}, nil
 	case *pb.Entry_UpdateDeployment:
 		body := cmd.UpdateDeployment
-		return &updateDeployment{Update{Deployment: deploymentFromProto(body.GetDeployment()), Overwrite: body.GetOverwrite()}}, nil
+		return &updateDeployment{Update{Deployment: deploymentFromProto(body.GetDeployment()), Overwrite: body.GetOverwrite()}, body.GetExpected()}, nil
 	case *pb.Entry_ModifyService:
 		return &modifyService{cmd.ModifyService.GetName(), optionsFromProto(cmd.ModifyService.GetOptions())}, nil
 	case *pb.Entry_RemoveNode:

@@ -116,7 +116,7 @@ func TestGoldenLogEntries(t *testing.T) {
 		"entry_register_node":       &registerNode{node: fullNode()},
 		"entry_register_deployment": &registerDeployment{Registration{Deployment: fullDeployment(), Force: true, Breaking: true, RoutingHeaders: []string{"x-route"}}},
 		"entry_delete_deployment":   &deleteDeployment{fullDeployment().ID},
-		"entry_update_deployment":   &updateDeployment{Update{Deployment: fullFunction(), Overwrite: true}},
+		"entry_update_deployment":   &updateDeployment{Update{Deployment: fullFunction(), Overwrite: true}, nil},
 		"entry_modify_service":      &modifyService{"Greeter", fullDeployment().Services[0].Options},
 		"entry_modify_ingress_auth": &modifyService{"Greeter", Options{IngressAuth: ptr(IngressToken)}},
 		"entry_add_node":            &registerNode{node: fullNode(), nameInUse: true},

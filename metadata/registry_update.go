@@ -1,6 +1,8 @@
 package metadata
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"strings"
 
@@ -16,6 +18,10 @@ type Update struct {
 	// Overwrite installs the discovered services even if they are incompatible. Otherwise
 	// they must be compatible with those of the registry, which are kept.
 	Overwrite bool
+	// Verify returns an error if the deployment as it is now must not be changed, for example because another request has
+	// changed it; nil permits any. It may be called several times. Below level 4, a change that another node requests at
+	// the same moment is not noticed.
+	Verify func(current *Deployment) error
 }
 
 // InvalidError describes why a change is invalid. Its text is stored if the change was refused
@@ -109,11 +115,33 @@ func applyUpdateDeployment(d *draft, index uint64, cmd *updateDeployment) (outco
 	if err != nil {
 		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
 	}
+	if len(cmd.expected) > 0 {
+		current, err := d.schemas.Deployments[planned.ID].connection()
+		if err != nil {
+			return outcome{}, err
+		}
+		if !bytes.Equal(current, cmd.expected) {
+			return outcome{refusal: &refusal{errDeploymentsChanged, errDeploymentsChanged.Error()}}, nil
+		}
+	}
 	refusal, err := d.keepOptions(d.schemas.Deployments[planned.ID], planned)
 	if err != nil || refusal != nil {
 		return outcome{refusal: refusal}, err
 	}
 	return outcome{value: planned}, d.putDeployment(index, planned)
+}
+
+// connection identifies the address of a deployment and the options to reach it, as they are stored.
+func (d *Deployment) connection() ([]byte, error) {
+	record := deploymentToProto(&Deployment{
+		URI: d.URI, HTTP11: d.HTTP11, ARN: d.ARN, AssumeRoleARN: d.AssumeRoleARN, AdditionalHeaders: d.AdditionalHeaders,
+	})
+	data, err := record.MarshalVT()
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(data)
+	return sum[:], nil
 }
 
 func kind(d *Deployment) string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 )
 
@@ -112,17 +113,42 @@ func (s *Store) UpdateDeployment(ctx context.Context, u Update) (*Deployment, er
 		return nil, err
 	}
 	prepared.Deployment = &d
-	updated, err := proposeToAll[*Deployment](ctx, s, &updateDeployment{prepared})
+	updated, err := retryConflict(ctx, errDeploymentsChanged, func() (*Deployment, error) {
+		expected, err := s.verifyUpdate(prepared)
+		if err != nil {
+			return nil, err
+		}
+		return proposeToAll[*Deployment](ctx, s, &updateDeployment{prepared, expected})
+	})
 	if err != nil {
 		return nil, err
 	}
 	return openDeployment(s.source.current().keys, updated), nil
 }
 
+// verifyUpdate calls u.Verify, and returns what identifies the state that it has permitted to change.
+func (s *Store) verifyUpdate(u Update) (expected []byte, err error) {
+	view := s.source.current()
+	current := view.schemas.Deployments[u.Deployment.ID]
+	if u.Verify == nil || current == nil {
+		return nil, nil
+	}
+	if err := u.Verify(openDeployment(view.keys, current)); err != nil {
+		return nil, err
+	}
+	if view.cluster.Level() < feature.Level4 {
+		return nil, nil
+	}
+	return current.connection()
+}
+
 // PlanUpdate validates an update and returns its result without storing anything.
 func (s *Store) PlanUpdate(u Update) (*Deployment, error) {
 	prepared, err := prepareUpdate(u)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := s.verifyUpdate(prepared); err != nil {
 		return nil, err
 	}
 	return s.Schemas().PlanUpdate(prepared)

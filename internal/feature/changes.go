@@ -107,6 +107,7 @@ var changes = []Change{
 	{Level4, CommandField, "Trace.baggage", "invocations store the baggage of their caller, for their attempts and calls; below this level it is left out"},
 	{Level4, RecordField, "Invocation.trace.baggage", "the record of an invocation stores the baggage of its caller"},
 	{Level4, CommandField, "RegisterDeployment.limit", "a new deployment is refused if there are as many as admin.deployments-limit"},
+	{Level4, CommandField, "UpdateDeployment.expected", "an update of a deployment is refused if another request has changed its address or headers meanwhile"},
 	{Level4, Derivation, "ids of requests with idempotency keys", "the idempotency keys of a caller with credentials are its own"},
 	{Level4, CommandField, "Invoke.fresh", "the leader records that the id of an invocation is new, so that replicas need not look it up"},
 	{Level4, RPC, "Invoke.since and PartitionResponse.moment", "nodes tell the leader what it had proposed before they chose the id of an invocation"},

@@ -1140,6 +1140,7 @@ type UpdateDeployment struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Deployment    *Deployment            `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"` // with the id of the deployment to update; revisions unset
 	Overwrite     bool                   `protobuf:"varint,2,opt,name=overwrite,proto3" json:"overwrite,omitempty"`  // replace services of other deployments
+	Expected      []byte                 `protobuf:"bytes,3,opt,name=expected,proto3" json:"expected,omitempty"`     // identifies the connection that the update changes; empty: any; since feature level 4
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1186,6 +1187,13 @@ func (x *UpdateDeployment) GetOverwrite() bool {
 		return x.Overwrite
 	}
 	return false
+}
+
+func (x *UpdateDeployment) GetExpected() []byte {
+	if x != nil {
+		return x.Expected
+	}
+	return nil
 }
 
 // ModifyService changes options of the latest revision of a service.
@@ -5842,12 +5850,13 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x0frouting_headers\x18\x04 \x03(\tR\x0eroutingHeaders\x12\x14\n" +
 	"\x05limit\x18\x05 \x01(\rR\x05limit\"\"\n" +
 	"\x10DeleteDeployment\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"o\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\x8b\x01\n" +
 	"\x10UpdateDeployment\x12=\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\v2\x1d.platform.metadata.DeploymentR\n" +
 	"deployment\x12\x1c\n" +
-	"\toverwrite\x18\x02 \x01(\bR\toverwrite\"Y\n" +
+	"\toverwrite\x18\x02 \x01(\bR\toverwrite\x12\x1a\n" +
+	"\bexpected\x18\x03 \x01(\fR\bexpected\"Y\n" +
 	"\rModifyService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\aoptions\x18\x02 \x01(\v2\x1a.platform.metadata.OptionsR\aoptions\"Y\n" +

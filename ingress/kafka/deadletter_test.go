@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"platform/internal/subscription"
+	"platform/partition/machine"
 )
 
 func (w *testCluster) keepDeadLetters(sub, sink, topic string) {
@@ -192,6 +193,35 @@ func TestADeadLetterIsDeliveredOnceAcrossASeek(t *testing.T) {
 	w.eventually("it is read from the end", func() bool { subs, _ := w.source.Subscriptions(); return subs[0].Resolved })
 	require.NoError(t, h.engine.RetryDeadLetter(t.Context(), id))
 	require.Equal(t, 1, w.createdCount())
+}
+
+// The same once the partitions have forgotten the incarnation in which it was delivered, while the invocation still exists.
+func TestADeadLetterIsDeliveredOnceAlthoughItsIncarnationIsForgotten(t *testing.T) {
+	w := newTestCluster(t, 3)
+	w.topic("orders", 1)
+	w.produce(record("orders", 0, "", "1"))
+	w.keepDeadLetters("sub_1", "Orders/add", "orders")
+	h := w.start().leadAll()
+	w.eventually("it is kept", func() bool { return len(h.deadLetters("sub_1")) == 1 })
+	w.source.change("sub_1", func(s *subscription.Subscription) { s.Sink = subscription.Sink{Service: "Greeter", Handler: "greet"} })
+	o := h.engine.owner(h.engine.ownerOf("sub_1", "orders", 0))
+	defer o.streams.Done()
+	id := subscription.RecordID{Subscription: "sub_1", Topic: "orders"}
+	letter, err := findDeadLetter(o, id)
+	require.NoError(t, err)
+	require.NoError(t, h.engine.deliver(t.Context(), letter))
+	w.source.change("sub_1", func(s *subscription.Subscription) {
+		s.Incarnation, s.Resolved, s.Offsets, s.Start.Kind = 2, false, nil, subscription.StartLatest
+	})
+	w.eventually("it is read from the end", func() bool { subs, _ := w.source.Subscriptions(); return subs[0].Resolved })
+	for _, p := range w.partitions {
+		p.mu.Lock()
+		p.apply(p.epoch, &machine.ForgetStreams{Subscription: "sub_1", Before: 2})
+		p.mu.Unlock()
+	}
+	require.NoError(t, h.engine.RetryDeadLetter(t.Context(), id))
+	require.Equal(t, 1, w.createdCount())
+	require.Empty(t, h.deadLetters("sub_1"))
 }
 
 // A dead letter does not wait for others to be written with it: the next record is read afterwards.

@@ -47,7 +47,8 @@ func (e *Engine) onDeadLetter(ctx context.Context, id subscription.RecordID, do 
 // deliver makes an invocation of a dead letter, once. Its offset is behind what its stream has
 // delivered, so it is the only record of a stream of its own. That has the incarnation in which the
 // record was set aside, so that a retry after a seek repeats an earlier one of unknown outcome; when
-// the partitions have forgotten that incarnation, it has the current one.
+// the partitions have forgotten that incarnation, it has the current one. The invocation has the same ID in both, so that
+// it is not created again while it is retained.
 func (e *Engine) deliver(ctx context.Context, l *machine.DeadLetter) error {
 	sub, exists := e.subscription(l.Stream.Subscription)
 	if !exists {
@@ -69,7 +70,7 @@ func (e *Engine) deliverIn(ctx context.Context, l *machine.DeadLetter, sub *subs
 	var to uint32
 	var record machine.IngestRecord
 	if unusable == nil {
-		to, record, unusable = conv.convert(&stream, &now, recordOf(l))
+		to, record, unusable = conv.convert(&l.Stream, &now, recordOf(l))
 	}
 	if unusable != nil {
 		return false, fmt.Errorf("%w: %s", subscription.ErrUndeliverable, unusable.Error())

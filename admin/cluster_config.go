@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -77,10 +78,26 @@ func (s *Server) setClusterConfig(c echo.Context) error {
 	}
 	if change.Replication != nil {
 		if cluster, err = s.registry.SetReplication(ctx, *change.Replication); err != nil {
+			if change.FeatureLevel != nil {
+				return s.afterRaise(c, *change.FeatureLevel, err)
+			}
 			return err
 		}
 	}
 	return rest.Respond(c, http.StatusOK, s.viewClusterConfig(cluster))
+}
+
+// afterRaise returns the error of a change of the replication, before which the feature level was raised.
+func (s *Server) afterRaise(c echo.Context, level uint32, err error) error {
+	f := *s.explain(c.Request(), err)
+	if errors.Is(err, metadata.ErrUnavailable) { // whose text says that nothing was changed
+		f.Message = "the metadata has no leader at the moment; retry later"
+	}
+	f.Message = fmt.Sprintf("the cluster is at feature level %d, which cannot be lowered, but the replication was not set: %s", level, f.Message)
+	if errors.Is(err, metadata.ErrUnknownOutcome) {
+		f.Message = fmt.Sprintf("the cluster is at feature level %d, which cannot be lowered, but it is unknown whether the replication was set; check before you repeat it", level)
+	}
+	return &f
 }
 
 // checkReplication returns an error for a replication that the cluster cannot have, or that leaves a

@@ -228,6 +228,31 @@ func TestTheFeatureLevelIsRaisedManually(t *testing.T) {
 	require.Equal(t, 3, cluster.Replicas(), "all or nothing")
 }
 
+// fixedReplication is a registry whose replication cannot be changed.
+type fixedReplication struct {
+	Registry
+	err error
+}
+
+func (r *fixedReplication) SetReplication(context.Context, int) (metadata.Cluster, error) {
+	return metadata.Cluster{}, r.err
+}
+
+func TestTheFeatureLevelIsRaisedAndTheReplicationNotChanged(t *testing.T) {
+	w := threeNodes(t, nil)
+	fixed := &fixedReplication{w.Server.registry, fmt.Errorf("%w: %w", metadata.ErrUnavailable, context.DeadlineExceeded)}
+	w.Server.registry = fixed
+	body := requireStatus(t, http.StatusServiceUnavailable, w.ask(t, "PATCH", "/cluster/config?force=true", `{"feature_level":2,"replication":2}`))
+	require.EqualValues(t, 2, w.cluster.raised)
+	require.NotContains(t, body, "nothing was changed")
+	require.Contains(t, body, "the cluster is at feature level 2, which cannot be lowered, but the replication was not set: the metadata has no leader at the moment")
+	fixed.err = metadata.ErrUnknownOutcome
+	body = requireStatus(t, http.StatusServiceUnavailable, w.ask(t, "PATCH", "/cluster/config?force=true", `{"feature_level":2,"replication":2}`))
+	require.Contains(t, body, "it is unknown whether the replication was set")
+	body = requireStatus(t, http.StatusServiceUnavailable, w.ask(t, "PATCH", "/cluster/config?force=true", `{"replication":2}`))
+	require.Contains(t, body, "the outcome of the change is unknown")
+}
+
 func TestRemovalWithoutALeaderOfTheMetadata(t *testing.T) {
 	err := removalError(metadata.Node{Name: "n2"}, fmt.Errorf("%w: %w", metadata.ErrUnavailable, context.DeadlineExceeded))
 	refusal, ok := errors.AsType[*rest.Error](err)

@@ -47,7 +47,7 @@ type conn struct {
 }
 
 func newConn(c net.Conn, maySend func() error) *conn {
-	out := &conn{Conn: c, maySend: maySend, frames: frameBudget{credit: maxFrameCredit, refilled: time.Now()}, ready: make(chan struct{})}
+	out := &conn{Conn: c, maySend: maySend, frames: newFrameBudget(time.Now()), ready: make(chan struct{})}
 	out.change.L = &out.mu
 	return out
 }
@@ -82,10 +82,8 @@ func (c *conn) Read(p []byte) (int, error) {
 // refill returns false if the peer has sent too many frames.
 func (c *conn) refill() bool {
 	c.mu.Lock()
-	earned := c.filter.credit
-	c.filter.credit = 0
-	c.mu.Unlock()
-	return c.frames.refill(earned, time.Now())
+	defer c.mu.Unlock()
+	return c.frames.refill(&c.filter.earned, time.Now())
 }
 
 // setReady ends the wait for the greeting.

@@ -22,19 +22,33 @@ const (
 	dataPerCredit = 4
 	// maxPadding is the maximum length of the padding of a DATA frame, including the byte with its length. It earns nothing.
 	maxPadding = 256
+
+	// updatesPerSent is how many updates of windows a HEADERS or DATA frame to the peer permits, besides those for its
+	// data: servers send at most one for the stream and one for the connection, of each frame or of each few KiB.
+	updatesPerSent = 4
+	// dataPerUpdate is how many bytes of data to the peer permit one. Servers that read less than 4 KiB at a time
+	// collect updates up to that.
+	dataPerUpdate = 64
+	// maxUpdateCredit bounds the updates for data that the peer has not read yet.
+	maxUpdateCredit = 1 << 20
 )
 
-// frameBudget counts the frames that a peer sends. It is used by the transport's reading goroutine. Updates of windows are
-// not counted: a server may send two of them for each read of its handler, so any number for what it is sent.
+// frameBudget counts the frames that a peer sends. It is used by the transport's reading goroutine. Updates of windows have
+// a credit of their own, which is earned by what is sent to the peer.
 type frameBudget struct {
 	left     int                  // remaining payload of the current frame
 	head     [frameHeaderLen]byte // of a frame that is split between reads
 	have     int                  // bytes in head
 	credit   int
+	updates  int // credit of updates of windows
 	refilled time.Time
 }
 
-// add counts the frames in p, the next bytes. It returns false if the credit is exhausted.
+func newFrameBudget(now time.Time) frameBudget {
+	return frameBudget{credit: maxFrameCredit, updates: maxFrameCredit, refilled: now}
+}
+
+// add counts the frames in p, the next bytes. It returns false if a credit is exhausted.
 func (b *frameBudget) add(p []byte) bool {
 	for len(p) > 0 {
 		if b.left > 0 {
@@ -50,12 +64,16 @@ func (b *frameBudget) add(p []byte) bool {
 		}
 		b.have = 0
 		b.left = int(b.head[0])<<16 | int(b.head[1])<<8 | int(b.head[2])
-		if b.head[frameTypeAt] != frameWindowUpdate {
+		if b.head[frameTypeAt] == frameWindowUpdate {
+			b.updates--
+		} else {
 			b.credit = min(b.credit-1+b.data()/dataPerCredit, maxFrameCredit)
 		}
 	}
-	return b.credit >= 0
+	return b.sufficient()
 }
+
+func (b *frameBudget) sufficient() bool { return b.credit >= 0 && b.updates >= 0 }
 
 // data is the minimum length of the data in the frame that begins.
 func (b *frameBudget) data() int {
@@ -68,10 +86,30 @@ func (b *frameBudget) data() int {
 	return b.left
 }
 
-// refill adds what was earned by frames that were sent to the peer, and by time. It returns false if that is not enough.
-func (b *frameBudget) refill(earned int, now time.Time) bool {
+// refill adds to the credits that are exhausted what was earned by time, and by frames that were sent to the peer, which it
+// takes. It returns false if that is not enough.
+func (b *frameBudget) refill(sent *earned, now time.Time) bool {
 	byTime := now.Sub(b.refilled) * creditPerSecond / time.Second
 	b.refilled = b.refilled.Add(byTime * time.Second / creditPerSecond)
-	b.credit = min(b.credit+earned+int(min(byTime, maxFrameCredit)), maxFrameCredit)
-	return b.credit >= 0
+	idle := int(min(byTime, maxFrameCredit))
+	b.credit = min(b.credit+idle, maxFrameCredit)
+	b.updates = max(min(b.updates+idle, maxFrameCredit), b.updates)
+	if b.credit < 0 {
+		b.credit = min(b.credit+sent.credit, maxFrameCredit)
+		sent.credit = 0
+	}
+	if b.updates < 0 {
+		b.updates += sent.updates
+		sent.updates = 0
+	}
+	return b.sufficient()
+}
+
+// earned is what frames that were sent to a peer have earned.
+type earned struct{ credit, updates int }
+
+// add counts a HEADERS or DATA frame with that many bytes of data.
+func (e *earned) add(data int) {
+	e.credit += creditPerSent
+	e.updates = min(e.updates+updatesPerSent+data/dataPerUpdate, maxUpdateCredit)
 }

@@ -19,7 +19,11 @@ func TestAFloodOfFramesEndsTheConnection(t *testing.T) {
 		"PING":             func(p *peer, _ uint32) error { return p.framer.WritePing(false, [8]byte{}) },
 		"SETTINGS":         func(p *peer, _ uint32) error { return p.framer.WriteSettings() },
 		"PRIORITY":         func(p *peer, stream uint32) error { return p.framer.WritePriority(stream, http2.PriorityParam{}) },
-		"an unknown type":  func(p *peer, stream uint32) error { return p.framer.WriteRawFrame(0x77, 0, stream, []byte("xxxx")) },
+		"WINDOW_UPDATE": func(p *peer, stream uint32) error {
+			_ = p.framer.WriteWindowUpdate(0, 1)
+			return p.framer.WriteWindowUpdate(stream, 1)
+		},
+		"an unknown type": func(p *peer, stream uint32) error { return p.framer.WriteRawFrame(0x77, 0, stream, []byte("xxxx")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := serveFrames(t, func(_ int, p *peer) {
@@ -46,15 +50,16 @@ func TestOrdinaryFramesDoNotEndTheConnection(t *testing.T) {
 	connections := make(chan struct{}, responses)
 	a := serveFrames(t, func(_ int, p *peer) {
 		connections <- struct{}{}
-		p.greet()
+		p.greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30})
+		_ = p.framer.WriteWindowUpdate(0, 1<<30)
 		for n := 0; ; n++ {
 			stream, _, ok := p.request()
 			if !ok {
 				return
 			}
-			for range 1 + n/(responses-1)*messages {
-				_ = p.framer.WriteWindowUpdate(stream, 1)
-				_ = p.framer.WriteWindowUpdate(0, 1)
+			for range 1 + n/(responses-1)*messages { // the last request is a long one
+				_ = p.framer.WriteWindowUpdate(stream, 2*dataPerUpdate)
+				_ = p.framer.WriteWindowUpdate(0, 2*dataPerUpdate)
 			}
 			_ = p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: headers(":status", "200"), EndHeaders: true})
 			for range 1 + n/(responses-1)*messages { // the last response is a long one
@@ -68,7 +73,7 @@ func TestOrdinaryFramesDoNotEndTheConnection(t *testing.T) {
 	for n := range responses {
 		l := listen(a)
 		s := c.Open(l)
-		s.Write([]byte("x"))
+		s.Write(make([]byte, 1+n/(responses-1)*messages*2*dataPerUpdate))
 		s.CloseWrite()
 		require.NoError(t, <-l.ends, "response %d", n)
 	}

@@ -25,7 +25,7 @@ type resetFilter struct {
 	left    int                  // remaining payload of the current frame
 	head    [frameHeaderLen]byte // of a frame that is split between writes
 	have    int                  // bytes in head
-	credit  int                  // that the frames sent have earned for the peer, for frameBudget
+	earned  earned               // by the frames sent, for frameBudget
 }
 
 // pass appends p, which the transport writes, to b.
@@ -58,8 +58,11 @@ func (f *resetFilter) begin(p []byte) int {
 	if f.have += n; f.have == frameHeaderLen {
 		f.left = int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
 		f.have = 0
-		if f.head[frameTypeAt] <= frameHeaders {
-			f.credit += creditPerSent
+		switch f.head[frameTypeAt] {
+		case frameData:
+			f.earned.add(f.left)
+		case frameHeaders:
+			f.earned.add(0)
 		}
 	}
 	return n

@@ -24,11 +24,11 @@ const (
 	maxPadding = 256
 
 	// updatesPerSent is how many updates of windows a HEADERS or DATA frame to the peer permits, besides those for its
-	// data: servers send at most one for the stream and one for the connection, of each frame or of each few KiB.
-	updatesPerSent = 4
-	// dataPerUpdate is how many bytes of data to the peer permit one. Servers that read less than 4 KiB at a time
-	// collect updates up to that.
-	dataPerUpdate = 64
+	// data. Servers in Go whose window is exhausted send one per read, until it has grown to 4 KiB.
+	updatesPerSent = 16
+	// dataPerUpdate is how many bytes of data to the peer permit one. Servers that read a few bytes at a time collect
+	// updates up to 4 KiB otherwise.
+	dataPerUpdate = 16
 	// maxUpdateCredit bounds the updates for data that the peer has not read yet.
 	maxUpdateCredit = 1 << 20
 )

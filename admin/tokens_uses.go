@@ -19,7 +19,7 @@ const (
 // TokenUses collects the uses of tokens on a node and records them in the metadata, seldom. The
 // zero value is ready to use.
 type TokenUses struct {
-	mu   sync.Mutex // guards last
+	mu   sync.Mutex // covers last
 	last map[string]time.Time
 }
 

@@ -82,6 +82,7 @@ type Child struct {
 	Queue bool   // a queue, not a counter
 }
 
+// NamedCounter is a counter and its key.
 type NamedCounter struct {
 	Key CounterKey
 	Counter

@@ -18,7 +18,7 @@ type budget struct {
 	limit   int // bytes; 0: none
 	ceiling int // bytes of one attempt; 0: none
 
-	mu             sync.Mutex // guards the fields below and all accounts
+	mu             sync.Mutex // covers the fields below and all accounts
 	used           int
 	reserved       int            // attempts that use the reserve
 	reserveUsed    int            // bytes of used that count against the reserve instead of the limit

@@ -94,7 +94,7 @@ type watchedFunctions struct {
 	endpoint.Functions
 	used func() int
 
-	mu    sync.Mutex // guards least
+	mu    sync.Mutex // covers least
 	least int        // of the memory that was used then
 }
 

@@ -107,7 +107,7 @@ type tape struct {
 	replay  chan struct{} // closed when Begin has returned
 	journal int           // entries when the attempt began
 
-	mu    sync.Mutex // guards the fields below
+	mu    sync.Mutex // covers the fields below
 	bytes []byte
 	half  bool
 	over  bool

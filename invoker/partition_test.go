@@ -22,7 +22,7 @@ type shard struct {
 	t       testing.TB
 	session *Session
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // covers the fields below
 	more    sync.Cond
 	queue   []proposal
 	held    bool // proposals wait

@@ -24,7 +24,7 @@ type wire struct {
 	recv   endpoint.Receiver
 	script func(*wire)
 
-	mu       sync.Mutex // guards the fields below
+	mu       sync.Mutex // covers the fields below
 	written  int
 	ended    bool
 	reset    bool
@@ -80,7 +80,7 @@ func (w *wire) is(what *bool) bool {
 // offline is a session whose streams are wires. It runs inside a synctest bubble.
 type offline struct {
 	*bench
-	mu    sync.Mutex // guards the fields below
+	mu    sync.Mutex // covers the fields below
 	wires []*wire
 	times []time.Time
 }

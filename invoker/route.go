@@ -46,7 +46,7 @@ type routes struct {
 	headers map[string]string // of the server, for all deployments
 	signer  *identity.Signer
 
-	mu   sync.RWMutex // guards byID
+	mu   sync.RWMutex // covers byID
 	byID map[ids.Deployment]*route
 }
 

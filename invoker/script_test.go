@@ -130,7 +130,7 @@ type bench struct {
 	server  *httptest.Server
 	cfg     Config
 
-	mu       sync.Mutex // guards the fields below
+	mu       sync.Mutex // covers the fields below
 	schemas  *metadata.Schemas
 	attempts int
 }

@@ -21,7 +21,7 @@ type Session struct {
 	// for events in progress.
 	gate sync.RWMutex
 
-	mu     sync.Mutex // guards the fields below; taken after a task's
+	mu     sync.Mutex // covers the fields below; taken after a task's
 	closed bool
 	tasks  map[ids.Invocation]*task
 	sizes  map[machine.Object]int // bounds of the sizes of states that were not sent as a whole, see stateSize

@@ -43,7 +43,7 @@ type slots struct {
 	maxRecords int          // maximum number of invocations that wait with their records, and of those that back off
 	short      atomic.Bool  // invocations are waiting
 
-	mu            sync.Mutex // guards the fields below
+	mu            sync.Mutex // covers the fields below
 	starts        throttle   // of attempts; services then take turns
 	used          int
 	waiting       int

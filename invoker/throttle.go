@@ -76,7 +76,7 @@ func (q *slots) startsThrottled() time.Time {
 // actions divides the tokens for journal commands among the attempts of a node. Services take turns;
 // within a service, attempts are served in order.
 type actions struct {
-	mu       sync.Mutex // guards the fields below
+	mu       sync.Mutex // covers the fields below
 	tokens   throttle
 	waiting  int
 	services map[string]*actionQueue

@@ -28,7 +28,7 @@ const (
 type timerQueue struct {
 	s *Session
 
-	mu        sync.Mutex // guards the fields below; taken after all others
+	mu        sync.Mutex // covers the fields below; taken after all others
 	timer     *time.Timer
 	armed     time.Time // when the timer fires; zero: not armed
 	stopped   bool

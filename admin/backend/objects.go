@@ -58,7 +58,7 @@ func (c *catalog) Objects(ctx context.Context, q admin.ObjectQuery) (page []admi
 type objectSet struct {
 	q *admin.ObjectQuery
 
-	mu    sync.Mutex // protects the field below
+	mu    sync.Mutex // covers the field below
 	byKey map[string]*admin.ObjectSummary
 }
 

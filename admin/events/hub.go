@@ -57,7 +57,7 @@ var (
 type Hub struct {
 	cfg Config
 
-	mu            sync.Mutex // guards the fields below and those of pollers
+	mu            sync.Mutex // covers the fields below and those of pollers
 	subscriptions int
 	pollers       map[string]*poller
 	clients       map[access.Client]*client

@@ -79,7 +79,7 @@ type Engine struct {
 	// disabled returns why SQL is disabled, nil if it is enabled.
 	disabled func() error
 
-	mu     sync.Mutex // protects the fields below
+	mu     sync.Mutex // covers the fields below
 	idle   []*session
 	closed bool
 }

@@ -26,7 +26,7 @@ func (e *RateError) Error() string {
 // rateLimit bounds how many queries start. A client that has had a query admitted leaves an eighth of the
 // capacity to clients that have not, until the bucket could have filled since.
 type rateLimit struct {
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // covers the fields below
 	bucket  tokenbucket.Bucket
 	reserve int                         // tokens for other clients
 	memory  time.Duration               // how long a client counts as one that has had a query

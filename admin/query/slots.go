@@ -16,7 +16,7 @@ import (
 type slots struct {
 	limit int
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // covers the fields below
 	used    int
 	taken   uint64 // number of slots that have been taken so far
 	clients map[access.Client]*slotClient

@@ -17,7 +17,7 @@ type Quotas struct {
 	requests, bytes int64 // per second; 0: no bound
 	now             func() time.Time
 
-	mu sync.Mutex // guards the maps
+	mu sync.Mutex // covers the maps
 	// Principals have a table of their own: clients without credentials, who can have many
 	// addresses, cannot fill it.
 	principals, addresses map[string]*quota

@@ -52,7 +52,7 @@ type Budget struct {
 	limit, share int64
 	now          func() time.Time
 
-	mu      sync.Mutex // guards the fields below, and the accounts
+	mu      sync.Mutex // covers the fields below, and the accounts
 	usage   usage
 	refused uint64
 	full    time.Time // zero: not full, see Full

@@ -41,7 +41,7 @@ type perAddress struct {
 	closed       *refusals    // connections that cancelled too many requests
 	refusing     atomic.Int64 // refused connections that wait for their request
 
-	mu      sync.Mutex // guards the fields below, and those of the sources
+	mu      sync.Mutex // covers the fields below, and those of the sources
 	sources map[netip.Addr]*source
 	idle    int       // sources without connections
 	swept   time.Time // when those were last searched for sources to forget
@@ -150,7 +150,7 @@ func (l *perAddress) writeRefusal(c net.Conn, message string) {
 type refusals struct {
 	log *slog.Logger
 
-	mu     sync.Mutex // guards the fields below
+	mu     sync.Mutex // covers the fields below
 	logged time.Time
 	count  int
 }

@@ -13,7 +13,7 @@ type Sampler[K comparable] struct {
 	window time.Duration
 	most   int
 
-	mu    sync.Mutex // guards kinds
+	mu    sync.Mutex // covers kinds
 	kinds map[K]*count
 }
 

@@ -13,7 +13,7 @@ import (
 type BulkGate struct {
 	limit int
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // covers the fields below
 	used    int
 	entries int
 	waiting []chan<- struct{} // wake channels of proposers, at most one of each

@@ -9,7 +9,7 @@ import (
 // copying. Until it is settled it keeps what has been read, so that the request can be sent
 // again on another connection.
 type body struct {
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // covers the fields below
 	more    sync.Cond
 	chunks  [][]byte
 	next    int         // chunks that were read in the current try

@@ -47,7 +47,7 @@ type listener struct {
 	req  *Request
 	ends chan error
 
-	mu   sync.Mutex // guards the fields below
+	mu   sync.Mutex // covers the fields below
 	head Head
 	got  bytes.Buffer
 	data func([]byte)

@@ -21,7 +21,7 @@ type pool struct {
 	cancel context.CancelFunc
 	users  int // requests that are being sent; guarded by the client's mutex
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // covers the fields below
 	conns   []*http.ClientConn
 	room    int // streams that the last new connection accepted, at most MaxStreams
 	dialing *dialing

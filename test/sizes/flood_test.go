@@ -121,7 +121,7 @@ func (f *flood) post(ctx context.Context, client *http.Client, size int64) time.
 
 // neighbors call a small handler, one call after the other each.
 type neighbors struct {
-	mu   sync.Mutex // guards took
+	mu   sync.Mutex // covers took
 	took []time.Duration
 }
 

@@ -34,7 +34,7 @@ func waiterCount(t *testing.T) int {
 
 // receivedValues are the values that handlers have received, by waiter.
 type receivedValues struct {
-	mu         sync.Mutex // guards the fields below
+	mu         sync.Mutex // covers the fields below
 	sizes      map[int]int
 	awakeables map[int]string
 }

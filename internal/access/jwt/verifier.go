@@ -52,7 +52,7 @@ type Verifier struct {
 	claims *access.Claims
 	client *http.Client
 
-	mu       sync.Mutex // guards the fields below
+	mu       sync.Mutex // covers the fields below
 	verifier *oidc.IDTokenVerifier
 	failed   time.Time // of the last attempt to find the keys
 	err      error

@@ -33,7 +33,7 @@ var ErrUnavailable = errors.New("the identity provider is not available")
 type discovery struct {
 	provider *Provider
 
-	mu   sync.Mutex // guards the fields below
+	mu   sync.Mutex // covers the fields below
 	last *discovered
 	read time.Time
 }

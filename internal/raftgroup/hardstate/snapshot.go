@@ -14,7 +14,9 @@ import (
 // SnapshotKey is the key of a snapshot record in a storage.
 type SnapshotKey string
 
+// The keys.
 const (
+	// CurrentSnapshot is for the newest snapshot that is installed.
 	CurrentSnapshot SnapshotKey = "Snapshot"
 	// PendingSnapshot is for a snapshot that is being installed. Its record is written
 	// before the state machine switches, so that a crash in between leaves state and record

@@ -53,7 +53,7 @@ type Client struct {
 	cfg   Config
 	codec codec
 
-	mu   sync.Mutex // guards the fields below
+	mu   sync.Mutex // covers the fields below
 	base *aws.Config
 	apis map[clientKey]*api.Client
 }

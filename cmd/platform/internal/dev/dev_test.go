@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 
 // screen is what is printed, for several goroutines.
 type screen struct {
-	mu   sync.Mutex // guards text
+	mu   sync.Mutex // covers text
 	text bytes.Buffer
 }
 

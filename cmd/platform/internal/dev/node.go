@@ -14,7 +14,7 @@ type node struct {
 	ip    string // listen address
 	ports Ports
 
-	mu      sync.Mutex // guards process
+	mu      sync.Mutex // covers process
 	process *Process
 }
 

@@ -39,7 +39,7 @@ type Function func(Call) Answer
 type Server struct {
 	URL string
 
-	mu        sync.Mutex // guards the fields below
+	mu        sync.Mutex // covers the fields below
 	functions map[string]Function
 	roles     []string // that were assumed, with the external id if there is one
 }

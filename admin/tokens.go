@@ -75,9 +75,12 @@ func (s *Server) createToken(c echo.Context) error {
 	if err != nil {
 		return rest.Unprocessable("the field 'roles' is invalid: %v", err)
 	}
-	for field, limits := range map[string][]string{"services": r.Services, "scopes": r.Scopes} {
-		if slices.Contains(limits, "") {
-			return rest.Unprocessable("the field '%s' has an empty name", field)
+	for _, limit := range []struct {
+		field string
+		names []string
+	}{{"services", r.Services}, {"scopes", r.Scopes}} {
+		if slices.Contains(limit.names, "") {
+			return rest.Unprocessable("the field '%s' has an empty name", limit.field)
 		}
 	}
 	p := access.From(c.Request().Context())

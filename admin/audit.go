@@ -143,7 +143,7 @@ const (
 
 // quietRequests limits the rate of audit records of requests that changed nothing.
 type quietRequests struct {
-	mu sync.Mutex // guards by
+	mu sync.Mutex // covers by
 	by map[string]*quietPrincipal
 }
 

@@ -170,7 +170,7 @@ type Server struct {
 	creating sync.Mutex // held while a subscription or Kafka cluster is counted and stored
 	updating sync.Mutex // held while an update of a deployment is compared with the stored one and stored
 
-	described   sync.Once // guards description, the OpenAPI document
+	described   sync.Once // covers description, the OpenAPI document
 	description object
 }
 

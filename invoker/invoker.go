@@ -47,7 +47,7 @@ type Invoker struct {
 	failureTexts   atomic.Int64 // bytes, see maxFailureTexts
 	backoffRecords atomic.Int64 // of tasks that back off, see shed
 
-	mu       sync.Mutex // guards sessions
+	mu       sync.Mutex // covers sessions
 	sessions map[*Session]struct{}
 }
 

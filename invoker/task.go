@@ -23,7 +23,7 @@ type task struct {
 
 	place int // in the backoffs of the session, from 1 on; 0: not in them. Guarded by the timer queue's mutex
 
-	// mu guards the fields below, and the attempt. It is held by one task at a time, see DESIGN.md
+	// mu covers the fields below, and the attempt. It is held by one task at a time, see DESIGN.md
 	// for the order.
 	mu    sync.Mutex
 	moved sync.Cond // pending, volume or state changed
@@ -48,7 +48,7 @@ type task struct {
 	started   time.Time   // the current or last attempt
 	due       time.Time   // the next one, while backing off
 	deployed  machine.Pin // of the last attempt
-	server    string      // how the endpoint of the last attempt identifies itself
+	server    string      // how the endpoint identified itself last
 	last      *failure    // of the last failed attempt, see setLast
 	lastTexts int64       // bytes of it that maxFailureTexts bounds
 	lastAt    time.Time   // when it failed

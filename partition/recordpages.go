@@ -10,7 +10,7 @@ import (
 	"platform/partition/store"
 )
 
-// All records of a partition are read in pages of up to recordPageRows records and about
+// Lists that no index covers, and the census, read the records of a partition in pages of up to recordPageRows records and about
 // recordPageBytes, each from a view of its own: a view that stayed open until the last page
 // would keep everything that is deleted meanwhile.
 const (

@@ -155,7 +155,7 @@ func eachOfObjects(ctx context.Context, p *fabric.Handle, table partition.Table,
 
 // Scopes implements admin.Invocations. It reads one page per scope and table.
 func (c *catalog) Scopes(ctx context.Context, service string) ([]string, error) {
-	var mu sync.Mutex // protects found
+	var mu sync.Mutex // covers found
 	found := map[string]bool{}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(listConcurrency)

@@ -41,7 +41,7 @@ func ClientFrom(ctx context.Context) Client {
 type Shares struct {
 	limit int64
 
-	mu   sync.Mutex // guards held
+	mu   sync.Mutex // covers held
 	held map[Client]int64
 }
 

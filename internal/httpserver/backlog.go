@@ -5,8 +5,12 @@ import (
 	"sync"
 )
 
+// maxEstablished bounds the connections that are accepted when a listener is closed.
+const maxEstablished = 512
+
 // backlog is a listener that, when it is closed, first accepts the connections that the kernel has established. The kernel resets
-// those that have not been accepted, whose requests may have arrived already.
+// those that have not been accepted, whose requests may have arrived already. They do not count in the limits of Listener,
+// whose connections are about to end.
 type backlog struct {
 	net.Listener
 	port *net.TCPListener // below Listener; nil: what is established is reset

@@ -8,10 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxEstablished bounds what acceptEstablished accepts; it is the kernel's default for a backlog.
-const maxEstablished = 4096
-
-// acceptEstablished accepts connections until none is established.
+// acceptEstablished accepts the connections that are established, up to maxEstablished.
 func acceptEstablished(ln *net.TCPListener) []net.Conn {
 	raw, err := ln.SyscallConn()
 	if err != nil {
@@ -33,6 +30,7 @@ func acceptEstablished(ln *net.TCPListener) []net.Conn {
 	for _, fd := range files {
 		f := os.NewFile(uintptr(fd), "")
 		if c, err := net.FileConn(f); err == nil {
+			limitUnsent(c.(*net.TCPConn))
 			conns = append(conns, c)
 		}
 		_ = f.Close()

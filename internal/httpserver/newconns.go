@@ -7,8 +7,14 @@ import (
 	"time"
 )
 
-// newConnGracePeriod is how long new connections may take to carry a request once the server stops: it may have arrived already.
-const newConnGracePeriod = 250 * time.Millisecond
+const (
+	// newConnGracePeriod is how long new connections may take to carry a request once the server stops: it may have arrived
+	// already.
+	newConnGracePeriod = 250 * time.Millisecond
+	// newConnCheck is the interval of the checks whether there are such connections. net/http handles a request that it has
+	// read if the server is not shut down within the few instructions that follow.
+	newConnCheck = 10 * time.Millisecond
+)
 
 // newConns tracks connections that have not carried a request yet, which clients open in advance.
 // If they were not closed, http.Server.Shutdown would wait five seconds for each.
@@ -32,7 +38,13 @@ func (f *newConns) connState(c net.Conn, state http.ConnState) {
 	}
 }
 
-// any reports whether a connection is tracked.
+// await waits until no connection is tracked, but no longer than limit.
+func (f *newConns) await(limit time.Duration) {
+	for deadline := time.Now().Add(limit); f.any() && time.Now().Before(deadline); {
+		time.Sleep(newConnCheck)
+	}
+}
+
 func (f *newConns) any() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

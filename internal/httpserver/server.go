@@ -1,6 +1,7 @@
 package httpserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -25,7 +26,7 @@ type Config struct {
 	// default of net/http.
 	MaxStreams int
 	// MaxConnections bounds the open connections; further ones wait to be accepted. 0 means
-	// unlimited.
+	// unlimited. While the server stops, up to maxEstablished of those are served as well.
 	MaxConnections int
 	// AddressConnections bounds those of one remote address: more are answered 503 and
 	// closed. No bound if 0.
@@ -55,6 +56,8 @@ type Config struct {
 	// CancelCause is the cause with which request contexts are cancelled at the end of the
 	// drain.
 	CancelCause error
+	// CancelGrace is how long cancelled requests may take to write their response; 1 s if 0.
+	CancelGrace time.Duration
 	Log         *slog.Logger
 }
 
@@ -62,7 +65,7 @@ type Config struct {
 const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
-	// cancelGracePeriod is how long cancelled requests may take to write their response.
+	// cancelGracePeriod is the default of Config.CancelGrace.
 	cancelGracePeriod = time.Second
 	// writeTimeout is the default of Config.WriteTimeout.
 	writeTimeout = 30 * time.Second
@@ -111,6 +114,10 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 		return err
 	case <-ctx.Done():
 	}
+	begin, timeout := time.Now(), time.Duration(0)
+	if cfg.DrainTimeout != nil {
+		timeout = cfg.DrainTimeout()
+	}
 	if cfg.OnDrain != nil {
 		cfg.OnDrain()
 	}
@@ -118,17 +125,15 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 	// was executed.
 	_ = ln.Close()
 	err := <-served
-	if conns.any() {
-		time.Sleep(newConnGracePeriod)
+	grace := newConnGracePeriod
+	if timeout > 0 {
+		grace = min(grace, timeout/2)
 	}
+	conns.await(grace)
 	conns.close()
-	var timeout time.Duration
-	if cfg.DrainTimeout != nil {
-		timeout = cfg.DrainTimeout()
-	}
-	if stop(srv, timeout) != nil {
+	if stop(srv, time.Until(begin.Add(timeout))) != nil {
 		cancelRequests(cfg.CancelCause)
-		if err := stop(srv, cancelGracePeriod); err != nil {
+		if err := stop(srv, cmp.Or(cfg.CancelGrace, cancelGracePeriod)); err != nil {
 			cfg.Log.Warn("requests aborted at the end of the drain", "err", err)
 			_ = srv.Close()
 		}

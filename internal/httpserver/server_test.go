@@ -67,6 +67,7 @@ func TestTheFirstRequestOfAConnectionIsServedWhileStopping(t *testing.T) {
 			served <- Serve(ctx, ln, Config{Handler: http.NotFoundHandler(), DrainTimeout: constant(time.Minute), Log: slog.New(slog.DiscardHandler)})
 		}()
 		synctest.Wait()
+		begin := time.Now()
 		stop()
 		_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 		require.NoError(t, err)
@@ -74,6 +75,38 @@ func TestTheFirstRequestOfAConnectionIsServedWhileStopping(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, http.StatusNotFound, resp.StatusCode)
 		resp.Body.Close()
+		require.NoError(t, <-served)
+		require.Less(t, time.Since(begin), newConnGracePeriod, "the server stops once the request has a response")
+	})
+}
+
+// The time that new connections get is a part of the time for requests in progress.
+func TestUnusedConnectionsDoNotProlongTheDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ln := &pipeListener{conns: make(chan net.Conn, 2), closed: make(chan struct{})}
+		client, server := net.Pipe()
+		defer client.Close()
+		_, unused := net.Pipe()
+		ln.conns <- server
+		ln.conns <- unused
+		cancelled := make(chan time.Time, 1)
+		handler := func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			cancelled <- time.Now()
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() {
+			served <- Serve(ctx, ln, Config{Handler: http.HandlerFunc(handler), DrainTimeout: constant(time.Second), Log: slog.New(slog.DiscardHandler)})
+		}()
+		_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		require.NoError(t, err)
+		synctest.Wait()
+		begin := time.Now()
+		stop()
+		require.Equal(t, time.Second, (<-cancelled).Sub(begin))
+		_, err = http.ReadResponse(bufio.NewReader(client), nil)
+		require.NoError(t, err)
 		require.NoError(t, <-served)
 	})
 }

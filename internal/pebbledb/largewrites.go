@@ -13,7 +13,7 @@ import (
 type LargeWrites struct {
 	limit uint64
 
-	mu      sync.Mutex    // guards flushed
+	mu      sync.Mutex    // covers flushed
 	flushed chan struct{} // closed when a flush ends
 }
 

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// electionClaims keeps the replicas of a group from starting elections at the same time, in which
-// their votes would be split: a replica starts one only if it has claimed it, and for a while after
-// that it agrees to no other one. It yields to an election that it agreed to itself. These are
-// promises about time; what a replica has voted is Raft's state. The d of the methods is how long a
-// claim or an agreement lasts.
+// electionClaims keeps the replicas of a group from starting elections that replace a silent leader at the
+// same time, in which their votes would be split: a replica claims one before it starts it, and for a while
+// after that it agrees to no other one. It yields to an election that it agreed to itself. These are promises
+// about time; what a replica has voted is Raft's state. The target of a leadership transfer needs no claim. The
+// d of the methods is how long a claim or an agreement lasts.
 type electionClaims struct {
 	mu           sync.Mutex // covers the fields below
 	claimed      time.Time  // when this replica last claimed an election

@@ -281,10 +281,12 @@ func (g *Group) Snapshot(ctx context.Context) error {
 	}
 	err := snapshot()
 	for ; errors.Is(err, raft.ErrLeadershipTransferInProgress); err = snapshot() {
-		select {
-		case <-time.After(snapshotRetry):
-		case <-ctx.Done():
-			return ctx.Err()
+		for running := true; running; _, running = g.transfers.state() { // Raft makes the state durable before it refuses
+			select {
+			case <-time.After(snapshotRetry):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
 	}
 	if errors.Is(err, raft.ErrNothingNewToSnapshot) {

@@ -1,6 +1,7 @@
 package raftgroup
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,8 +12,8 @@ import (
 func TestTransfersCountUntilTheyEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tr transfers
-		ends := 0
-		onEnd := func() { ends++ }
+		var ends atomic.Int32
+		onEnd := func() { ends.Add(1) }
 		tr.onEnd.Store(&onEnd)
 		first, second := tr.begin(time.Minute), tr.begin(time.Hour)
 		first()
@@ -24,7 +25,7 @@ func TestTransfersCountUntilTheyEnd(t *testing.T) {
 		require.False(t, running)
 		require.Equal(t, uint64(2), begun)
 		second()
-		require.Equal(t, 2, ends)
+		require.EqualValues(t, 2, ends.Load())
 	})
 }
 

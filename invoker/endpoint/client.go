@@ -57,7 +57,7 @@ type Client struct {
 	http2   *http.Transport
 	buffers sync.Pool // of *[]byte, for reading
 
-	mu        sync.Mutex // guards the fields below
+	mu        sync.Mutex // covers the fields below
 	closed    bool
 	pools     map[string]*pool
 	streams   map[*Stream]struct{}

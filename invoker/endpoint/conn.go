@@ -39,7 +39,7 @@ type conn struct {
 	ready    chan struct{} // closed when the peer's settings are in effect, or reading has failed
 	readErr  error         // error before ready
 
-	mu     sync.Mutex // guards the fields below
+	mu     sync.Mutex // covers the fields below
 	change sync.Cond
 	unsent []byte
 	filter resetFilter

@@ -59,7 +59,7 @@ type Stream struct {
 	body   body
 	cancel context.CancelFunc
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // covers the fields below
 	discard bool       // the receiver is no longer called
 	since   time.Time  // when it was discarded
 }

@@ -55,7 +55,7 @@ type used struct {
 	answers, timerAnswers byteBudget // results that commands have copied, and that timers have
 	inputBytes            int        // inputs read for effects
 	kills                 int        // invocations killed
-	journalReads          int        // bytes of journals read, by kills and to find sleeps and signals
+	journalReads          int        // bytes of journals read, by kills and to find sleeps and notifications
 	updateBytes           int        // bytes read and written by state updates
 	purgedBytes           int        // bytes of promises read by purges
 	lookups               int        // of notifications, to evaluate awaits; see leavesPerLookup

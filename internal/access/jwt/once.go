@@ -17,7 +17,7 @@ type once struct {
 	now  func() time.Time
 	log  *slog.Logger // gets why a request failed
 
-	mu    sync.Mutex // guards known
+	mu    sync.Mutex // covers known
 	known map[string]kept
 }
 

@@ -76,13 +76,13 @@ func (s *Startup) Serve(openIngress func(context.Context) (net.Listener, error),
 			}
 		})
 	}
-	afterQuiet(func() { serveBorrowed(ctx, admin, s.cfg.AdminTLS, s.handler(true), s.cfg.Log) })
+	afterQuiet(func() { serveBorrowed(ctx, admin, s.cfg.AdminTLS, s.handler(true)) })
 	afterQuiet(func() {
 		ingress, err := openIngress(ctx)
 		if err != nil {
 			return // the node reports it when it opens the port to serve
 		}
-		serveBorrowed(ctx, ingress, s.cfg.IngressTLS, s.handler(false), s.cfg.Log)
+		serveBorrowed(ctx, ingress, s.cfg.IngressTLS, s.handler(false))
 	})
 	return func() {
 		cancel()
@@ -90,14 +90,17 @@ func (s *Startup) Serve(openIngress func(context.Context) (net.Listener, error),
 	}
 }
 
-// serveBorrowed serves on a listener that it does not close. Requests that have arrived when ctx ends get their response.
-func serveBorrowed(ctx context.Context, ln net.Listener, secure *tls.Config, handler http.Handler, log *slog.Logger) {
+// serveBorrowed serves on a listener that it does not close. Requests that have arrived when ctx ends get their response, which
+// needs nothing of them but their header: the rest is not awaited, since the ports are served by nobody meanwhile.
+func serveBorrowed(ctx context.Context, ln net.Listener, secure *tls.Config, handler http.Handler) {
 	port, ok := ln.(deadlineListener)
 	if !ok {
 		return
 	}
 	// An error means that the port is closed, which the node reports when it serves on it.
-	_ = httpserver.Serve(ctx, borrowed{port}, httpserver.Config{Handler: handler, TLS: secure, Log: log})
+	_ = httpserver.Serve(ctx, borrowed{port}, httpserver.Config{
+		Handler: handler, TLS: secure, CancelGrace: time.Millisecond, Log: slog.New(slog.DiscardHandler),
+	})
 	_ = port.SetDeadline(time.Time{})
 }
 

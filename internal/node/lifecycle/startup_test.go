@@ -121,6 +121,26 @@ func TestRequestsThatArriveWhenANodeBecomesReadyGetAResponse(t *testing.T) {
 	})
 }
 
+// A client that sends a body slowly does not delay the moment when the node becomes ready.
+func TestSlowBodiesDoNotDelayReadiness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		defer client.Close()
+		ingress, admin := newPort(), newPort()
+		s := NewStartup(StartupConfig{Guard: anyHost, Authenticator: &access.Authenticator{}, Log: slog.New(slog.DiscardHandler)})
+		ready := s.Serve(func(context.Context) (net.Listener, error) { return ingress, nil }, admin)
+		time.Sleep(quietPeriod)
+		ingress.conns <- server
+		_, err := io.WriteString(client, "POST /Greeter/greet HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nabc")
+		require.NoError(t, err)
+		go func() { _, _ = io.Copy(io.Discard, client) }()
+		synctest.Wait()
+		begin := time.Now()
+		ready()
+		require.Less(t, time.Since(begin), 100*time.Millisecond)
+	})
+}
+
 // slowConn is a connection from which nothing is read before delay returns.
 type slowConn struct {
 	net.Conn

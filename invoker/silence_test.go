@@ -1,7 +1,6 @@
 package invoker
 
 import (
-	"bytes"
 	"log/slog"
 	"strings"
 	"testing"
@@ -30,7 +29,7 @@ func TestAMissingResponseHeadIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffline(t, DefaultConfig(), func(*wire) {})
 		defer o.close()
-		var log bytes.Buffer
+		var log syncBuffer
 		o.session.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		begin := time.Now()
 		_, ended := o.shard.call(greeter, 1, "")

@@ -161,8 +161,12 @@ func TestAFailedPlanOfOneThatWaitedWithoutItsRecordIsRetried(t *testing.T) {
 		require.Equal(t, string(errcode.RT0011), st.LastFailure.ErrorCode)
 		require.Equal(t, 1, st.RetryCount)
 		require.False(t, st.NextRetryAt.IsZero())
+		o.iv.slots.mu.Lock()
 		require.Zero(t, o.iv.slots.used, "a failed plan holds no slot")
+		o.iv.slots.mu.Unlock()
+		o.shard.mu.Lock()
 		require.Positive(t, o.shard.records, "they waited without their records")
+		o.shard.mu.Unlock()
 		o.bench.mu.Lock()
 		o.schemas = registered
 		o.bench.mu.Unlock()

@@ -25,6 +25,9 @@ type receiverQueue struct {
 
 // add queues a message; false if it has to be read from the table.
 func (q *receiverQueue) add(s *machine.Send) bool {
+	if s.Seq < q.first+uint64(len(q.messages)) {
+		return true // it was read from the table, before this call
+	}
 	size := codec.MessageSize(s.Message)
 	switch {
 	case len(q.messages) >= maxQueuedMessages, q.bytes+size > maxQueuedBytes:

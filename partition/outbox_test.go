@@ -168,6 +168,29 @@ func TestOutboxDeliversStoredMessagesFirst(t *testing.T) {
 	})
 }
 
+// A message may have been read from the table, and delivered, before it is queued.
+func TestOutboxQueuesNoMessageThatItHasReadFromTheTable(t *testing.T) {
+	tt := newOutboxTable()
+	o := newOutbox(0, 4)
+	o.read = tt.read
+	q := o.queueTo(2)
+	first, second := tt.put(2, numbered(0)), tt.put(2, numbered(1))
+	_, batch, err := o.nextBatch(2, q)
+	require.NoError(t, err)
+	require.Len(t, batch, 2)
+	require.True(t, q.add(first), "while it is delivered")
+	q.removeDelivered(2)
+	require.True(t, q.add(second))
+	_, batch, err = o.nextBatch(2, q)
+	require.NoError(t, err)
+	require.Empty(t, batch)
+	require.True(t, q.add(tt.put(2, numbered(2))))
+	from, batch, err := o.nextBatch(2, q)
+	require.NoError(t, err)
+	require.Len(t, batch, 1)
+	require.EqualValues(t, 3, from)
+}
+
 func TestOutboxKeepsOrderUnderFailuresAndBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tt := newOutboxTable()

@@ -69,6 +69,8 @@ export async function testCluster() {
 
     await test(names[1], async () => {
       await healthy(w, 'healthy')
+      // A node that has returned gets its leaderships back after a while.
+      await until('the preferred leaders', async () => (await w.api('/cluster/partitions')).partitions.every((p) => p.leader === p.placed[0]))
       const leaderOf = async () => (await w.api('/cluster/partitions')).partitions.find((p) => p.id === 1).leader
       const { nodes } = await w.api('/cluster-health')
       const names = new Map(nodes.map((n) => [n.id, n.name]))

@@ -16,9 +16,8 @@ import (
 )
 
 // bulkCommand is the size from which other commands may overtake a new invocation, or progress
-// of another invocation, while it waits for its log entry. Many of 64 KiB would otherwise delay the small commands of their
-// partition for seconds.
-const bulkCommand = 48 << 10
+// of another invocation, while it waits for its log entry.
+const bulkCommand = 256 << 10
 
 const (
 	// LargeCommand is the size from which a command occupies its partition for so long, 20 ms and

@@ -43,17 +43,6 @@ func (g *BulkGate) enter(size int, wake chan<- struct{}) bool {
 	return true
 }
 
-// extend reserves room for more bytes of an entry that has entered; false if there is none.
-func (g *BulkGate) extend(size int) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.waiting) > 0 || g.used+size > g.limit {
-		return false
-	}
-	g.used += size
-	return true
-}
-
 // leave gives the place of an entry back.
 func (g *BulkGate) leave(size int) {
 	g.mu.Lock()
@@ -152,8 +141,8 @@ func (q *bulkQueue[R]) add(c pendingBulk[R]) {
 }
 
 // SubmitBulk is Submit of a large command that commands of Submit may overtake while it
-// waits. It shares its log entry with other bulk commands only, within MaxBatchBytes. The bounds of the
-// queue apply to bulk commands separately.
+// waits. It has a log entry to itself. The bounds of the queue apply to bulk commands
+// separately.
 func (p *Proposer[R]) SubmitBulk(command Bulk, done Completion[R]) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,51 +166,38 @@ func (p *Proposer[R]) SubmitBulk(command Bulk, done Completion[R]) error {
 	return nil
 }
 
-// takeBulk removes the bulk commands of one entry from the queue; nil if none should be proposed now.
-func (p *Proposer[R]) takeBulk() (batch []pendingBulk[R]) {
+// takeBulk removes one bulk command from the queue; false if none should be proposed now.
+func (p *Proposer[R]) takeBulk() (c pendingBulk[R], ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q := &p.bulk
-	if q.inFlight || p.heldLocked() {
-		return nil
+	if q.inFlight || len(q.commands) == 0 || p.heldLocked() {
+		return c, false
 	}
-	proposed := p.submitted - uint64(len(p.queue))
-	for bytes := 0; len(q.commands) > 0 && len(batch) < p.cfg.MaxBatchCommands; {
-		i := q.next()
-		next := &q.commands[i]
-		first := len(batch) == 0
-		if next.after > proposed || first && !p.cfg.Bulk.enter(next.Size, p.wake) ||
-			!first && (bytes+next.Size > p.cfg.MaxBatchBytes || !p.cfg.Bulk.extend(next.Size)) {
-			break
-		}
-		bytes += next.Size
-		batch = append(batch, q.take(i))
-		q.inFlight, q.held = true, bytes
+	i := q.next()
+	if next := &q.commands[i]; next.after > p.submitted-uint64(len(p.queue)) || !p.cfg.Bulk.enter(next.Size, p.wake) {
+		return c, false
 	}
-	if batch != nil {
-		p.open = nil // what is submitted later must not overtake an ordered command
-	}
-	return batch
+	c = q.take(i)
+	q.inFlight, q.held = true, c.Size
+	p.open = nil // what is submitted later must not overtake an ordered command
+	return c, true
 }
 
-// proposeBulk encodes bulk commands and proposes them as one entry.
-func (p *Proposer[R]) proposeBulk(commands []pendingBulk[R]) {
-	batch := make([]pendingCommand[R], 0, len(commands))
-	for _, c := range commands {
-		data, err := c.Encode()
-		if len(data) > p.cfg.maxCommandBytes {
-			err = fmt.Errorf("%w: a command of %d bytes, at most %d", ErrTooLarge, len(data), p.cfg.maxCommandBytes)
-		}
-		if err != nil {
-			p.fail([]pendingCommand[R]{{done: c.done}}, err)
-			continue
-		}
-		batch = append(batch, pendingCommand[R]{data: data, size: len(data), done: c.done})
+// proposeBulk encodes and proposes one bulk command.
+func (p *Proposer[R]) proposeBulk(c pendingBulk[R]) {
+	batch := []pendingCommand[R]{{done: c.done}}
+	data, err := c.Encode()
+	if len(data) > p.cfg.maxCommandBytes {
+		err = fmt.Errorf("%w: a command of %d bytes, at most %d", ErrTooLarge, len(data), p.cfg.maxCommandBytes)
 	}
-	if len(batch) > 0 {
+	if err == nil {
+		batch[0].data, batch[0].size = data, len(data)
 		if _, ok := p.propose(batch, bulkNumber); ok {
 			return
 		}
+	} else {
+		p.fail(batch, err)
 	}
 	p.bulkLanded()
 }

@@ -213,48 +213,6 @@ func TestAnOrderedBulkCommandDoesNotOvertake(t *testing.T) {
 	require.Less(t, strings.Index(order, "B"), strings.Index(order, "X"))
 }
 
-// Bulk commands share entries, in order, up to the size of an entry and of what the gate admits. One that
-// cannot be encoded does not affect the others.
-func TestBulkCommandsShareEntries(t *testing.T) {
-	for name, c := range map[string]struct {
-		gate int
-		want []int // commands by entry
-	}{
-		"room for any entry": {1 << 20, []int{2, 3, 1, 2}},
-		"room for a few":     {100, []int{2, 3, 1, 2}},
-		"room for two":       {60, []int{1, 2, 2, 1, 2}},
-		"room for one only":  {30, []int{1, 1, 1, 1, 1, 1, 1, 1}},
-	} {
-		g, _ := aloneGroup(t)
-		sizes, order, gate := &countingSeal{}, &ordered{}, NewBulkGate(c.gate)
-		seal := func(batch [][]byte) ([]byte, error) {
-			_, _ = order.seal(batch)
-			return sizes.seal(batch)
-		}
-		p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal, MaxBatchBytes: 100, Bulk: gate})
-		require.NoError(t, err)
-		var o outcomes
-		for i, size := range []int{30, 30, 30, 30, 30, 30, 200, 30, 30} { // before Run: all of them wait
-			b := Bulk{Size: size, Ordered: true, Encode: func() ([]byte, error) {
-				if i == 1 {
-					return nil, errInvalid
-				}
-				return bytes.Repeat([]byte{'a' + byte(i)}, size), nil
-			}}
-			o.wg.Add(1)
-			require.NoError(t, p.SubmitBulk(b, &o))
-		}
-		stop := run(t, p)
-		o.wg.Wait()
-		stop()
-		require.Equal(t, []error{errInvalid}, o.errs, name)
-		require.Equal(t, c.want, sizes.sizes, name)
-		require.Equal(t, "acdefghi", order.get(), name)
-		require.Zero(t, gate.used, name)
-		require.Zero(t, gate.entries, name)
-	}
-}
-
 // However many ordered commands are submitted, another one is proposed after a few of them.
 func TestOrderedBulkCommandsDoNotStarveOthers(t *testing.T) {
 	g, _ := aloneGroup(t)

@@ -263,8 +263,8 @@ func (p *Proposer[R]) close() {
 // failed may depend on it.
 func (p *Proposer[R]) drain(ctx context.Context) {
 	for ctx.Err() == nil {
-		if commands := p.takeBulk(); commands != nil {
-			p.proposeBulk(commands)
+		if c, ok := p.takeBulk(); ok {
+			p.proposeBulk(c)
 			continue
 		}
 		batch := p.take()

@@ -171,9 +171,8 @@ func (w *testCluster) produceLarge(records ...*kgo.Record) {
 	require.NoError(w.t, client.ProduceSync(w.t.Context(), records...).FirstErr())
 }
 
-// A retry of a dead letter that was delivered already has no effect, even if the
-// position was changed in between.
-func TestADeadLetterIsDeliveredOnceAcrossASeek(t *testing.T) {
+// retriedAndSought returns a cluster with a dead letter that was delivered, but is still kept, before a seek.
+func retriedAndSought(t *testing.T) (*testCluster, *host, subscription.RecordID) {
 	w := newTestCluster(t, 3)
 	w.topic("orders", 1)
 	w.produce(record("orders", 0, "", "1"))
@@ -182,7 +181,7 @@ func TestADeadLetterIsDeliveredOnceAcrossASeek(t *testing.T) {
 	w.eventually("it is kept", func() bool { return len(h.deadLetters("sub_1")) == 1 })
 	w.source.change("sub_1", func(s *subscription.Subscription) { s.Sink = subscription.Sink{Service: "Greeter", Handler: "greet"} })
 	o := h.engine.owner(h.engine.ownerOf("sub_1", "orders", 0))
-	defer o.streams.Done()
+	t.Cleanup(o.streams.Done)
 	id := subscription.RecordID{Subscription: "sub_1", Topic: "orders"}
 	letter, err := findDeadLetter(o, id)
 	require.NoError(t, err)
@@ -191,29 +190,20 @@ func TestADeadLetterIsDeliveredOnceAcrossASeek(t *testing.T) {
 		s.Incarnation, s.Resolved, s.Offsets, s.Start.Kind = 2, false, nil, subscription.StartLatest
 	})
 	w.eventually("it is read from the end", func() bool { subs, _ := w.source.Subscriptions(); return subs[0].Resolved })
+	return w, h, id
+}
+
+// A retry of a dead letter that was delivered already has no effect, even if the
+// position was changed in between.
+func TestADeadLetterIsDeliveredOnceAcrossASeek(t *testing.T) {
+	w, h, id := retriedAndSought(t)
 	require.NoError(t, h.engine.RetryDeadLetter(t.Context(), id))
 	require.Equal(t, 1, w.createdCount())
 }
 
 // The same once the partitions have forgotten the incarnation in which it was delivered, while the invocation still exists.
 func TestADeadLetterIsDeliveredOnceAlthoughItsIncarnationIsForgotten(t *testing.T) {
-	w := newTestCluster(t, 3)
-	w.topic("orders", 1)
-	w.produce(record("orders", 0, "", "1"))
-	w.keepDeadLetters("sub_1", "Orders/add", "orders")
-	h := w.start().leadAll()
-	w.eventually("it is kept", func() bool { return len(h.deadLetters("sub_1")) == 1 })
-	w.source.change("sub_1", func(s *subscription.Subscription) { s.Sink = subscription.Sink{Service: "Greeter", Handler: "greet"} })
-	o := h.engine.owner(h.engine.ownerOf("sub_1", "orders", 0))
-	defer o.streams.Done()
-	id := subscription.RecordID{Subscription: "sub_1", Topic: "orders"}
-	letter, err := findDeadLetter(o, id)
-	require.NoError(t, err)
-	require.NoError(t, h.engine.deliver(t.Context(), letter))
-	w.source.change("sub_1", func(s *subscription.Subscription) {
-		s.Incarnation, s.Resolved, s.Offsets, s.Start.Kind = 2, false, nil, subscription.StartLatest
-	})
-	w.eventually("it is read from the end", func() bool { subs, _ := w.source.Subscriptions(); return subs[0].Resolved })
+	w, h, id := retriedAndSought(t)
 	for _, p := range w.partitions {
 		p.mu.Lock()
 		p.apply(p.epoch, &machine.ForgetStreams{Subscription: "sub_1", Before: 2})

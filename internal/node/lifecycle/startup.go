@@ -90,8 +90,8 @@ func (s *Startup) Serve(openIngress func(context.Context) (net.Listener, error),
 	}
 }
 
-// serveBorrowed serves on a listener that it does not close. Requests that have arrived when ctx ends get their response, which
-// needs nothing of them but their header: the rest is not awaited, since the ports are served by nobody meanwhile.
+// serveBorrowed serves on a listener that it does not close. Requests whose header has arrived when ctx ends get their
+// response. It does not wait for their bodies: until it returns, the node does not serve on the port.
 func serveBorrowed(ctx context.Context, ln net.Listener, secure *tls.Config, handler http.Handler) {
 	port, ok := ln.(deadlineListener)
 	if !ok {

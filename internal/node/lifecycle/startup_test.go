@@ -99,10 +99,7 @@ func TestRequestsThatArriveWhenANodeBecomesReadyGetAResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
 		defer client.Close()
-		ingress, admin := newPort(), newPort()
-		s := NewStartup(StartupConfig{Guard: anyHost, Authenticator: &access.Authenticator{}, Log: slog.New(slog.DiscardHandler)})
-		ready := s.Serve(func(context.Context) (net.Listener, error) { return ingress, nil }, admin)
-		time.Sleep(quietPeriod)
+		ingress, ready := starting()
 		ingress.conns <- slowConn{server, sync.OnceFunc(func() { time.Sleep(50 * time.Millisecond) })}
 		ended := make(chan struct{})
 		go func() {
@@ -126,10 +123,7 @@ func TestSlowBodiesDoNotDelayReadiness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
 		defer client.Close()
-		ingress, admin := newPort(), newPort()
-		s := NewStartup(StartupConfig{Guard: anyHost, Authenticator: &access.Authenticator{}, Log: slog.New(slog.DiscardHandler)})
-		ready := s.Serve(func(context.Context) (net.Listener, error) { return ingress, nil }, admin)
-		time.Sleep(quietPeriod)
+		ingress, ready := starting()
 		ingress.conns <- server
 		_, err := io.WriteString(client, "POST /Greeter/greet HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nabc")
 		require.NoError(t, err)
@@ -139,6 +133,15 @@ func TestSlowBodiesDoNotDelayReadiness(t *testing.T) {
 		ready()
 		require.Less(t, time.Since(begin), 100*time.Millisecond)
 	})
+}
+
+// starting returns the ingress port of a node that is starting, on which it responds already.
+func starting() (ingress *port, ready func()) {
+	ingress = newPort()
+	s := NewStartup(StartupConfig{Guard: anyHost, Authenticator: &access.Authenticator{}, Log: slog.New(slog.DiscardHandler)})
+	ready = s.Serve(func(context.Context) (net.Listener, error) { return ingress, nil }, newPort())
+	time.Sleep(quietPeriod)
+	return ingress, ready
 }
 
 // slowConn is a connection from which nothing is read before delay returns.

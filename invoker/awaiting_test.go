@@ -65,6 +65,33 @@ func TestAwaitIsShownUntilItIsResolved(t *testing.T) {
 	receive(t, ended)
 }
 
+// An SDK may report an await after its result was sent to it.
+func TestAnAwaitReportedAfterItsResultIsNotShown(t *testing.T) {
+	goOn := make(chan struct{})
+	b := scripted(t, v7Config(), func(x *exchange) {
+		x.replay(1)
+		x.head()
+		wake := journalMillis(time.Now().Add(time.Hour))
+		x.send(frame(journal.Sleep, "08"+wake+"5801") + frame(journal.Sleep, "08"+wake+"5802"))
+		x.send(frame(protocol.AwaitingOn, "0a05"+"0a01022801"))
+		x.expect(journal.SleepCompletion, "08012200")
+		x.send(frame(protocol.AwaitingOn, "0a05"+"0a01012801"))
+		<-goOn
+		x.send(frame(protocol.AwaitingOn, "0a05"+"0a01022801"))
+		<-goOn
+		x.send(outputHi + end)
+		x.expectEnd()
+	})
+	id, ended := b.shard.call(greeter, 1, `"hi"`)
+	awaitedBy(t, b, id, true)
+	b.shard.fire(0)
+	awaitedBy(t, b, id, false)
+	goOn <- struct{}{}
+	require.True(t, awaitedBy(t, b, id, true).On.Has(journal.Completion(2)))
+	goOn <- struct{}{}
+	receive(t, ended)
+}
+
 // nested is a future with a leaf that many levels down.
 func nested(levels int) string {
 	text := "0a01012801"

@@ -20,19 +20,30 @@ func (c *completions) add(id uint32) bool {
 		}
 		return true
 	}
-	i, _ := slices.BinarySearchFunc(c.spans, id, func(s span, id uint32) int {
-		if s.last < id {
-			return -1
-		}
-		return 1
-	})
-	// The first span that does not end before the ID.
+	i := c.search(id)
 	if i < n && c.spans[i].first <= id {
 		return false
 	}
 	c.spans = slices.Insert(c.spans, i, span{id, id})
 	c.merge(i)
 	return true
+}
+
+// has reports whether an ID was added.
+func (c *completions) has(id uint32) bool {
+	i := c.search(id)
+	return i < len(c.spans) && c.spans[i].first <= id
+}
+
+// search returns the index of the first span that does not end before an ID.
+func (c *completions) search(id uint32) int {
+	i, _ := slices.BinarySearchFunc(c.spans, id, func(s span, id uint32) int {
+		if s.last < id {
+			return -1
+		}
+		return 1
+	})
+	return i
 }
 
 // merge joins a span with adjacent ones.

@@ -1,6 +1,7 @@
 package invoker
 
 import (
+	"platform/internal/ids"
 	"platform/invoker/protocol"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -11,6 +12,8 @@ import (
 type handlerStatus struct {
 	completions   completions
 	awaiting      *journal.Await // as reported (protocol 7); nil: not reported, or partly arrived
+	outdated      bool           // a part of awaiting had been sent to the handler before the report arrived
+	delivered     delivered      // notifications of this attempt (protocol 7)
 	runs          int            // runs that have started and have no result
 	commands      uint32         // in the journal or in transit to it
 	output        bool           // it has sent its output
@@ -53,14 +56,58 @@ func (h *handlerStatus) use(e *journal.Entry) {
 	}
 }
 
-// notified clears the reported await once a part of it has arrived.
+// delivered is the set of results that an attempt has sent to a handler: completions and awakeables, each of
+// which arrives once.
+type delivered struct{ completions, awakeables completions }
+
+func (d *delivered) add(id journal.NotificationID) {
+	switch {
+	case id.Name != "":
+	case !id.Signal:
+		d.completions.add(id.Index)
+	case id.Index >= ids.FirstAwakeable:
+		d.awakeables.add(id.Index)
+	}
+}
+
+func (d *delivered) has(id journal.NotificationID) bool {
+	if id.Signal {
+		return id.Name == "" && d.awakeables.has(id.Index)
+	}
+	return d.completions.has(id.Index)
+}
+
+// notified records a notification that is sent to the handler. It clears the reported await if that is a part of it.
 func (h *handlerStatus) notified(n *machine.Notify) {
-	if h.awaiting == nil {
+	content, err := journal.ParseNotification(n.Entry.Payload)
+	if err != nil {
 		return
 	}
-	if content, err := journal.ParseNotification(n.Entry.Payload); err == nil && h.awaiting.On.Has(content.ID) {
+	h.delivered.add(content.ID)
+	if h.awaiting != nil && h.awaiting.On.Has(content.ID) {
 		h.awaiting = nil
 	}
+}
+
+// awaits records a reported await. A report of a result that has been sent is outdated: the
+// notification and the report were sent at the same time, or the SDK sends reports with its next message only, as the
+// Python SDK 1.3 does. What the handler waits for now is not known.
+func (h *handlerStatus) awaits(await *journal.Await) {
+	h.awaiting, h.reportsAwaits, h.outdated = await, true, false
+	for id := range await.On.Leaves() {
+		if h.delivered.has(id) {
+			h.outdated = true
+			return
+		}
+	}
+}
+
+// reported returns what the handler has reported to wait for; nil if that is not known.
+func (h *handlerStatus) reported() *journal.Await {
+	if h.outdated {
+		return nil
+	}
+	return h.awaiting
 }
 
 // idle reports whether the handler seems to wait for an external event: it executes no run,

@@ -40,7 +40,9 @@ func (a *attempt) notify(n *machine.Notify) {
 	}
 	a.notifications.next = n.Index + 1
 	a.touch()
-	a.handler.notified(n)
+	if a.plan.version >= protocol.V7 {
+		a.handler.notified(n)
+	}
 	if n.Entry.Type == journal.RunCompletion && len(a.notifications.acks) > 0 && a.acknowledge(n.Entry.Payload) {
 		return
 	}

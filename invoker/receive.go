@@ -191,7 +191,7 @@ func (a *attempt) awaits(m *protocol.Message) *failure {
 	if err != nil {
 		return failureOf(err)
 	}
-	a.handler.awaiting, a.handler.reportsAwaits = &await, true
+	a.handler.awaits(&await)
 	return nil
 }
 

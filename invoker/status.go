@@ -17,7 +17,7 @@ func (t *task) attemptStatus() attempts.Status {
 		st.ThrottledSince = t.s.iv.slots.startsThrottled()
 	}
 	if t.a != nil {
-		st.Awaiting = t.a.handler.awaiting
+		st.Awaiting = t.a.handler.reported()
 		st.ThrottledSince = t.a.activity.throttled
 		if t.a.activity.overdue {
 			st.NoResponseSince = t.a.activity.requestedAt

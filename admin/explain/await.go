@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -292,19 +293,26 @@ const firstReportingProtocol = 7
 
 // unreportedAwakeable names the awakeable that a handler may wait for if its journal does not tell
 // what it waits for. Before firstReportingProtocol, the server learns of awakeables only when the handler
-// suspends; an SDK numbers them in order.
+// suspends; later, SDKs may report an await only with their next message. An SDK numbers awakeables in order.
 func (e *explainer) unreportedAwakeable(signalled map[uint32]bool) {
 	id, err := ids.ParseInvocation(e.ID)
 	version := e.row.Number("pinned_service_protocol_version")
-	if err != nil || version == 0 || version >= firstReportingProtocol {
+	if err != nil || version == 0 {
 		return
+	}
+	reports := "With service protocol " + strconv.Itoa(version) + ", a running handler does not report what it awaits."
+	if version >= firstReportingProtocol {
+		if active := e.row.Time("last_active_at"); active.IsZero() || e.now.Sub(active) < quietAfter {
+			return
+		}
+		reports = "The handler has not reported what it awaits, if it awaits anything."
 	}
 	index := uint32(ids.FirstAwakeable)
 	for signalled[index] {
 		index++
 	}
 	awakeable := ids.Awakeable{Invocation: id, Signal: index}.String()
-	e.detail("Awakeables", "With service protocol %d, a running handler does not report what it awaits. If it waits for an awakeable, the first one that is not completed is %s.", version, awakeable)
+	e.detail("Awakeables", "%s If it waits for an awakeable, the first one that is not completed is %s.", reports, awakeable)
 	e.next("If the handler waits for it: `platform awakeables resolve %s <value>`", awakeable)
 }
 

@@ -302,8 +302,10 @@ func TestExplanations(t *testing.T) {
 				"Attempts: The attempt before failed: [500] boom",
 				"Endpoint: Something was last sent to or received from it at 2026-11-20T18:21:10.000Z (29s ago). If it sends nothing, it is asked to suspend at 2026-11-20T18:22:10.000Z (in 31s) (inactivity timeout), and the attempt is aborted and retried at 2026-11-20T18:32:10.000Z (in 10m 31s) (abort timeout).",
 				"Progress: The last entry of its journal is number 2, Run, stored at 2026-11-20T18:21:09.000Z (30s ago).",
+				"Awakeables: The handler has not reported what it awaits, if it awaits anything. If it waits for an awakeable, the first one that is not completed is " + awakeable(17) + ".",
 			},
 			steps: []string{
+				"If the handler waits for it: `platform awakeables resolve " + awakeable(17) + " <value>`",
 				"See the log of the service at http://localhost:9080/ (dp_1a): what its process does is known only there.",
 				"`platform invocations describe ID` shows its journal.",
 			},
@@ -367,9 +369,10 @@ func TestExplanations(t *testing.T) {
 			details: []string{
 				"Endpoint: Something was last sent to or received from it at 2026-11-20T18:21:09.000Z (30s ago).",
 				"Journal: The handler does not report what it waits for. 1 command is not completed in its journal.",
+				"Awakeables: The handler has not reported what it awaits, if it awaits anything. If it waits for an awakeable, the first one that is not completed is " + awakeable(17) + ".",
 			},
 			waits: []string{"sleep : the end of a sleep at 2026-11-20T19:00:00.000Z (in 38m 21s)"},
-			steps: []string{"Nothing: it continues automatically.", "`platform invocations describe ID` shows its journal."},
+			steps: []string{"Nothing: it continues automatically.", "If the handler waits for it: `platform awakeables resolve " + awakeable(17) + " <value>`", "`platform invocations describe ID` shows its journal."},
 		},
 		"running, asked to suspend, before its first step": {
 			row:     `"status":"running","last_start_at":"2026-11-20T18:21:00Z","retry_count":1,"journal_size":1,"last_active_at":"2026-11-20T18:21:10Z","abort_at":"2026-11-20T18:32:10Z"`,

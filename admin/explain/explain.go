@@ -217,7 +217,9 @@ func (e *explainer) requests() {
 		if e.Status == "backing-off" {
 			e.next("Attempts that fail before an await point are retried and do not notice the cancellation.")
 		}
-		e.next("`platform invocations kill %s` ends it now, without the handler.", e.ID)
+		if e.row.Text("last_failure_error_code") != string(errcode.RT0016) || e.Status != "paused" {
+			e.next("`platform invocations kill %s` ends it now, without the handler.", e.ID)
+		}
 	}
 	switch at := e.row.Time("last_resumed_at"); {
 	case at.IsZero():
@@ -507,8 +509,27 @@ func (e *explainer) paused() {
 	e.failure()
 	e.code()
 	e.elsewhere()
+	e.continueOrEnd()
+}
+
+// continueOrEnd suggests how to continue or end a paused invocation. A cancellation resumes it and needs a handler
+// that reaches an await point.
+func (e *explainer) continueOrEnd() {
+	kill := fmt.Sprintf("`platform invocations kill %s` ends it now, without the handler.", e.ID)
+	if e.row.Text("last_failure_error_code") == string(errcode.RT0016) {
+		e.next("`platform invocations resume %s` retries it at the address of its deployment, once code with the steps of its journal runs there.", e.ID)
+		e.next("%s A cancellation cannot end it: the handler fails before it gets it.", kill)
+		return
+	}
 	e.next("`platform invocations resume %s` continues it.", e.ID)
-	e.next("`platform invocations cancel %s` ends it.", e.ID)
+	switch {
+	case !e.row.Time("cancel_requested_at").IsZero(): // requests has suggested to kill it
+	case e.row.Text("last_failure") == "":
+		e.next("`platform invocations cancel %s` ends it.", e.ID)
+	default:
+		e.next("`platform invocations cancel %s` ends it, if the handler reaches an await point before it fails again.", e.ID)
+		e.next("%s", kill)
+	}
 }
 
 // failedAttempts describes the number of failed attempts; "" if unknown.

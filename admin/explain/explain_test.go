@@ -68,6 +68,7 @@ func texts(e *Explanation) (details, waits, steps []string) {
 func TestExplanations(t *testing.T) {
 	id := ids.NewInvocation(7, [16]byte{15: 1})
 	awakeable := func(signal uint32) string { return ids.Awakeable{Invocation: id, Signal: signal}.String() }
+	mismatch, _ := errcode.Lookup(errcode.RT0016)
 	for name, test := range map[string]struct {
 		row                   string // of sys_invocation, without id
 		tables                tables
@@ -161,13 +162,13 @@ func TestExplanations(t *testing.T) {
 			row:     `"status":"paused","modified_at":"2026-11-20T18:21:38Z","last_pause_cause":"attempts-used-up","last_pause_attempts":3,"last_failure":"boom","last_failure_related_command_type":"Run","last_failure_related_command_name":"charge"`,
 			summary: "It was paused at 2026-11-20T18:21:38.000Z (1s ago): the maximum number of attempts of its retry policy was reached (3 failed).",
 			details: []string{"Last failure: The last attempt failed: boom", "Failed command: It failed in Run charge."},
-			steps:   []string{"`platform invocations resume ID` continues it.", "`platform invocations cancel ID` ends it."},
+			steps:   []string{"`platform invocations resume ID` continues it.", "`platform invocations cancel ID` ends it, if the handler reaches an await point before it fails again.", "`platform invocations kill ID` ends it now, without the handler."},
 		},
 		"paused after a failure of a command without a name": {
 			row:     `"status":"paused","modified_at":"2026-11-20T18:21:38Z","last_pause_cause":"attempts-used-up","last_pause_attempts":3,"last_failure":"boom","last_failure_related_command_type":"Sleep"`,
 			summary: "It was paused at 2026-11-20T18:21:38.000Z (1s ago): the maximum number of attempts of its retry policy was reached (3 failed).",
 			details: []string{"Last failure: The last attempt failed: boom", "Failed command: It failed in Sleep."},
-			steps:   []string{"`platform invocations resume ID` continues it.", "`platform invocations cancel ID` ends it."},
+			steps:   []string{"`platform invocations resume ID` continues it.", "`platform invocations cancel ID` ends it, if the handler reaches an await point before it fails again.", "`platform invocations kill ID` ends it now, without the handler."},
 		},
 		"backing off on a deployment that is not the latest": {
 			row:     `"status":"backing-off","next_retry_at":"2026-11-20T18:22:39Z","target_service_name":"S","pinned_deployment_id":"dp_1","last_failure":"boom"`,
@@ -178,11 +179,26 @@ func TestExplanations(t *testing.T) {
 				"It is retried automatically. `platform invocations resume ID` retries it immediately.",
 			},
 		},
+		"paused after a journal mismatch": {
+			row:     `"status":"paused","last_pause_cause":"attempts-used-up","last_pause_attempts":4,"modified_at":"2026-11-20T18:21:09Z","last_failure":"[570 Journal Mismatch] mismatch","last_failure_error_code":"RT0016","cancel_requested_at":"2026-11-20T18:21:08Z"`,
+			summary: "It was paused at 2026-11-20T18:21:09.000Z (30s ago): the maximum number of attempts of its retry policy was reached (4 failed).",
+			details: []string{
+				"Failure: The last attempt failed: [570 Journal Mismatch] mismatch",
+				"Cancellation: Its cancellation was requested at 2026-11-20T18:21:08.000Z (31s ago); the handler gets it at its next await point.",
+			},
+			steps: []string{
+				mismatch.Remedy,
+				"`platform explain RT0016` explains this kind of failure.",
+				"Register the code that it started on, or code that executes the same steps, and then: `platform invocations resume ID --deployment latest` (or the id of its deployment).",
+				"`platform invocations resume ID` retries it at the address of its deployment, once code with the steps of its journal runs there.",
+				"`platform invocations kill ID` ends it now, without the handler. A cancellation cannot end it: the handler fails before it gets it.",
+			},
+		},
 		"paused on the latest deployment": {
 			row:     `"status":"paused","target_service_name":"S","pinned_deployment_id":"dp_2","last_pause_cause":"unretryable-failure","modified_at":"2026-11-20T18:21:38Z","last_failure":"boom"`,
 			summary: "It was paused at 2026-11-20T18:21:38.000Z (1s ago): its last attempt failed with an error that is not retried.",
 			details: []string{"Last failure: The last attempt failed: boom"},
-			steps:   []string{"`platform invocations resume ID` continues it.", "`platform invocations cancel ID` ends it."},
+			steps:   []string{"`platform invocations resume ID` continues it.", "`platform invocations cancel ID` ends it, if the handler reaches an await point before it fails again.", "`platform invocations kill ID` ends it now, without the handler."},
 		},
 		"suspended": {
 			row: `"status":"suspended","suspended_waiting_future_json":"{\"FirstCompleted\":[{\"Single\":{\"CompletionId\":1}},{\"Single\":{\"CompletionId\":3}},{\"Single\":{\"SignalIndex\":17}},{\"Single\":{\"SignalIndex\":1}},{\"Single\":{\"SignalName\":\"approve it\"}}]}"`,

@@ -106,7 +106,7 @@ func startOf(ctx context.Context, admin *kadm.Client, sub *subscription.Subscrip
 	if err := checkOffsets(sub.Start.Offsets, topics); err != nil {
 		return nil, err
 	}
-	special, err := specialOffsets(ctx, admin, sub, settings.Group, names)
+	special, err := specialOffsets(ctx, admin, sub, settings.Group, topics, names)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func listedError(listed kadm.ListedOffsets) (found error) {
 
 // specialOffsets returns the offsets that the start names, or that belong to the time or the
 // group it names.
-func specialOffsets(ctx context.Context, admin *kadm.Client, sub *subscription.Subscription, group string, topics []string) (map[string]map[int32]int64, error) {
+func specialOffsets(ctx context.Context, admin *kadm.Client, sub *subscription.Subscription, group string, topics map[string]topicInfo, names []string) (map[string]map[int32]int64, error) {
 	found := map[string]map[int32]int64{}
 	add := func(topic string, partition int32, offset int64) {
 		if found[topic] == nil {
@@ -206,7 +206,7 @@ func specialOffsets(ctx context.Context, admin *kadm.Client, sub *subscription.S
 	}
 	switch sub.Start.Kind {
 	case subscription.StartTimestamp:
-		listed, err := admin.ListOffsetsAfterMilli(ctx, sub.Start.Timestamp.UnixMilli(), topics...)
+		listed, err := admin.ListOffsetsAfterMilli(ctx, sub.Start.Timestamp.UnixMilli(), names...)
 		if err != nil {
 			return nil, requestFault(err)
 		}
@@ -214,8 +214,12 @@ func specialOffsets(ctx context.Context, admin *kadm.Client, sub *subscription.S
 			return nil, err
 		}
 		listed.Each(func(o kadm.ListedOffset) {
-			if o.Offset >= 0 {
-				add(o.Topic, o.Partition, o.Offset)
+			offset := o.Offset
+			if o.Timestamp < 0 { // no record was that late; this is the end after that, and one that is may have been written in between
+				offset = min(offset, topics[o.Topic].ends[o.Partition])
+			}
+			if offset >= 0 {
+				add(o.Topic, o.Partition, offset)
 			}
 		})
 	case subscription.StartOffsets:
@@ -234,10 +238,10 @@ func specialOffsets(ctx context.Context, admin *kadm.Client, sub *subscription.S
 		}
 		var failed error
 		committed.Each(func(o kadm.OffsetResponse) {
-			if o.Err != nil && slices.Contains(topics, o.Topic) {
+			if o.Err != nil && slices.Contains(names, o.Topic) {
 				failed = o.Err
 			}
-			if o.Err == nil && o.At >= 0 && slices.Contains(topics, o.Topic) {
+			if o.Err == nil && o.At >= 0 && slices.Contains(names, o.Topic) {
 				add(o.Topic, o.Partition, o.At)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -144,6 +145,47 @@ func TestWhereSubscriptionsStart(t *testing.T) {
 			w.requireOnce("orders", tc.want)
 		})
 	}
+}
+
+// Records that are written while the start at a time is resolved are not older than this time, although
+// the broker had none of that age when it was asked.
+func TestAStartAtATimeIncludesRecordsWrittenMeanwhile(t *testing.T) {
+	w := newTestCluster(t, 2)
+	w.topic("orders", 1)
+	w.produce(record("orders", 0, "a", "1"))
+	at := time.Now().Add(time.Minute).Truncate(time.Millisecond)
+	var asked atomic.Bool // for the offset of the time
+	var written sync.Once
+	w.kafka.ControlKey(int16(kmsg.ListOffsets), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		w.kafka.KeepControl()
+		for _, topic := range req.(*kmsg.ListOffsetsRequest).Topics {
+			if topic.Partitions[0].Timestamp >= 0 {
+				asked.Store(true)
+			} else if asked.Load() {
+				written.Do(func() {
+					w.kafka.SleepControl(func() {
+						r := record("orders", 0, "a", "2")
+						r.Timestamp = at.Add(time.Second)
+						w.produce(r)
+					})
+				})
+			}
+		}
+		return nil, nil, false
+	})
+	w.subscribe("sub_1", "Orders/add", []string{"orders"}, func(s *subscription.Subscription) {
+		s.Start = subscription.Start{Kind: subscription.StartTimestamp, Timestamp: at}
+	})
+	w.start().leadAll()
+	w.eventually("it has started", func() bool {
+		subs, _ := w.source.Subscriptions()
+		return subs[0].Resolved
+	})
+	last := record("orders", 0, "a", "3")
+	last.Timestamp = at.Add(time.Minute)
+	w.produce(last)
+	w.eventually("the last is read", func() bool { all := w.created(); return len(all) > 0 && string(all[len(all)-1].body) == "3" })
+	w.requireOnce("orders", map[int32][]int64{0: {1, 2}})
 }
 
 // Offsets that do not exist are refused, rather than ignored or taken for lost records.

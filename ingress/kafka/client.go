@@ -70,7 +70,8 @@ func options(c *subscription.Client, dial dialFunc, limit int32) ([]kgo.Opt, err
 		kgo.ConnIdleTimeout(or(c.IdleTimeout, idleTimeout)),
 		kgo.RetryTimeout(retryTimeout),
 		kgo.RecordDeliveryTimeout(30 * time.Second),
-		kgo.ProducerLinger(0), // dead letters are written one after the other
+		kgo.ProducerLinger(0),                    // dead letters are written one after the other
+		kgo.AllowIdempotentProduceCancellation(), // otherwise one that a broker has not confirmed cannot be given up
 		kgo.DisableClientMetrics(),
 	}
 	if c.Rack != "" {

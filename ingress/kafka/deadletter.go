@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -26,8 +27,8 @@ const largestDeadLetter = 100 << 20
 // errReadsDeadLetters means that dead letters would be read again.
 var errReadsDeadLetters = errors.New("the subscription reads it itself; exclude it from the pattern or change dead_letter_topic")
 
-// deadLetter writes a record to the dead-letter topic, with its bytes unchanged. After a crash
-// it may be written again.
+// deadLetter writes a record to the dead-letter topic, with its bytes unchanged. It may
+// be written again after a crash, or if the broker does not confirm it in time.
 func (r *reader) deadLetter(ctx context.Context, rec *kgo.Record, why *unusable) error {
 	to := r.sub.DeadLetterTopicOf(rec.Topic)
 	if r.sub.ReadsDeadLetters(rec.Topic) { // it would be dead-lettered repeatedly
@@ -38,7 +39,7 @@ func (r *reader) deadLetter(ctx context.Context, rec *kgo.Record, why *unusable)
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err := client.ProduceSync(ctx, r.letter(to, rec, why)).FirstErr()
+	err := produce(ctx, client, r.letter(to, rec, why))
 	if !errors.Is(err, kerr.MessageTooLarge) {
 		return err
 	}
@@ -48,8 +49,27 @@ func (r *reader) deadLetter(ctx context.Context, rec *kgo.Record, why *unusable)
 		return err
 	}
 	defer large.Close()
-	return large.ProduceSync(ctx, r.letter(to, rec, why)).FirstErr()
+	return produce(ctx, large, r.letter(to, rec, why))
 }
+
+// produce writes a record and returns once that is confirmed, or ctx ends: ProduceSync would also wait for the delay
+// before the next attempt.
+func produce(ctx context.Context, client *kgo.Client, rec *kgo.Record) error {
+	confirmed := make(chan error, 1)
+	client.Produce(ctx, rec, func(_ *kgo.Record, err error) { confirmed <- err })
+	select {
+	case err := <-confirmed:
+		return err
+	case <-ctx.Done():
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return errNotConfirmed
+	}
+	return ctx.Err()
+}
+
+// errNotConfirmed means that a dead letter may have been written.
+var errNotConfirmed = fmt.Errorf("no broker has confirmed the record within %v; it is written again", requestTimeout)
 
 // letter returns the record that is written to a dead-letter topic.
 func (r *reader) letter(to string, rec *kgo.Record, why *unusable) *kgo.Record {

@@ -1,13 +1,18 @@
 package kafka
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"platform/internal/subscription"
 	"platform/partition/machine"
@@ -220,4 +225,36 @@ func TestDeadLettersAreWrittenImmediately(t *testing.T) {
 	require.NoError(t, err)
 	defer client.Close()
 	require.Zero(t, client.OptValue(kgo.ProducerLinger))
+}
+
+// The broker of a dead-letter topic that fails after it got a record may have written it, which is unknown until it
+// responds. The end of a leadership does not wait for that.
+func TestABrokerThatDoesNotConfirmADeadLetterDelaysNoEnd(t *testing.T) {
+	w := newTestCluster(t, 1)
+	w.topic("orders", 1)
+	w.topic("orders.dlq", 1)
+	w.produce(record("orders", 0, "", "1"))
+	var requests atomic.Int64
+	w.kafka.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		w.kafka.KeepControl()
+		requests.Add(1)
+		return nil, errors.New("the connection is closed without a response"), true
+	})
+	w.subscribe("sub_1", "Orders/add", []string{"orders"}, func(s *subscription.Subscription) {
+		s.OnError, s.DeadLetterTopic = subscription.DeadLetters, "orders.dlq"
+	})
+	h := w.start()
+	ctx, resign := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		h.engine.lead(ctx, &testOwner{s: w.partitions[0]})
+	}()
+	w.eventually("the record was sent", func() bool { return requests.Load() > 0 })
+	resign()
+	select {
+	case <-ended:
+	case <-time.After(requestTimeout):
+		t.Fatal("the leadership does not end")
+	}
 }

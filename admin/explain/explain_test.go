@@ -183,7 +183,7 @@ func TestExplanations(t *testing.T) {
 			row:     `"status":"paused","last_pause_cause":"attempts-used-up","last_pause_attempts":4,"modified_at":"2026-11-20T18:21:09Z","last_failure":"[570 Journal Mismatch] mismatch","last_failure_error_code":"RT0016","cancel_requested_at":"2026-11-20T18:21:08Z"`,
 			summary: "It was paused at 2026-11-20T18:21:09.000Z (30s ago): the maximum number of attempts of its retry policy was reached (4 failed).",
 			details: []string{
-				"Failure: The last attempt failed: [570 Journal Mismatch] mismatch",
+				"Last failure: The last attempt failed: [570 Journal Mismatch] mismatch",
 				"Cancellation: Its cancellation was requested at 2026-11-20T18:21:08.000Z (31s ago); the handler gets it at its next await point.",
 			},
 			steps: []string{

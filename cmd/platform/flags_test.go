@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -338,6 +339,25 @@ func TestEachFlagHasAnEffect(t *testing.T) {
 			})
 		})
 	})
+}
+
+// TestWatchedCommandsOnlyRead runs each command that --watch accepts: repeating it must not change anything.
+func TestWatchedCommandsOnlyRead(t *testing.T) {
+	watched := 0
+	leaves(cli.Command(), func(path string, _ *cobra.Command) {
+		c, known := flagCases[path]
+		args := append(strings.Fields(path), c.args...)
+		if !known || !strings.Contains(outcome(t, c, append(slices.Clone(args), "--watch")), "--watch needs a terminal") {
+			return
+		}
+		watched++
+		for line := range strings.Lines(outcome(t, c, args)) {
+			if method, rest, _ := strings.Cut(line, " "); slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, method) {
+				require.True(t, strings.HasPrefix(rest, "/query"), "%s --watch would repeat %s", path, line)
+			}
+		}
+	})
+	require.Greater(t, watched, 30)
 }
 
 // leaves visits the commands that have no commands below them.

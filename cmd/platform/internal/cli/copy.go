@@ -21,7 +21,7 @@ status. Its input is the same, or the one given with --data.`,
 	}
 	data := cmd.Flags().StringP("data", "d", "", "the input, @file for a file's content, @- for stdin")
 	raw := cmd.Flags().Bool("raw", false, "use the input as it is, even if it is not JSON")
-	return command.ViewResponse(a.App, cmd, func(ctx context.Context, args []string) (made client.BatchSuccess, response *client.Response, err error) {
+	return command.ChangeResponse(a.App, cmd, func(ctx context.Context, args []string) (made client.BatchSuccess, response *client.Response, err error) {
 		if !strings.HasPrefix(args[0], "inv_") {
 			return made, nil, command.UsageError("copy needs the id of an invocation, got " + args[0])
 		}

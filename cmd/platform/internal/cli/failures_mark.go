@@ -8,6 +8,7 @@ import (
 
 	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
 )
 
 // failuresMute is the command that mutes or unmutes a failure group.
@@ -46,7 +47,7 @@ func (a *app) failuresNote() *cobra.Command {
 
 // marksFailure completes a command that changes the mark of a failure group.
 func (a *app) marksFailure(cmd *cobra.Command, mark func(args []string) (muted *bool, note *string)) *cobra.Command {
-	return command.ViewResponse(a.App, cmd, func(ctx context.Context, args []string) (client.FailureGroup, *client.Response, error) {
+	return command.ChangeResponse(a.App, cmd, func(ctx context.Context, args []string) (client.FailureGroup, *client.Response, error) {
 		muted, note := mark(args)
 		g, response, err := a.Client.MarkFailure(ctx, args[0], muted, note)
 		if err != nil {
@@ -58,7 +59,7 @@ func (a *app) marksFailure(cmd *cobra.Command, mark func(args []string) (muted *
 		case g.Muted:
 			a.Say("Failure group %s is muted.", g.ID)
 		case g.Note != "":
-			a.Say("Failure group %s has the note: %s", g.ID, g.Note)
+			a.Say("Failure group %s has the note: %s", g.ID, term.Clean(g.Note))
 		default:
 			a.Say("Failure group %s has no mark.", g.ID)
 		}
@@ -66,10 +67,10 @@ func (a *app) marksFailure(cmd *cobra.Command, mark func(args []string) (muted *
 	})
 }
 
-// mutedText formats who muted a group and when; "" if it is not muted.
+// mutedText formats who muted a group; "" if it is not muted.
 func mutedText(g *client.FailureGroup) string {
 	if !g.Muted {
 		return ""
 	}
-	return "by " + g.MarkedBy
+	return "by " + term.Clean(g.MarkedBy)
 }

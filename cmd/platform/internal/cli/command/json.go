@@ -18,11 +18,23 @@ func JSONFlag(flags *pflag.FlagSet) *bool {
 	return flags.Bool("json", false, "print the server's JSON response")
 }
 
-// ViewResponse makes cmd show a response of the server: unchanged with --json, otherwise as
-// show formats it.
+// ViewResponse makes cmd show a response of the server, which --watch can repeat: unchanged with --json,
+// otherwise as show formats it. The request must not change anything.
 func ViewResponse[V any](a *App, cmd *cobra.Command, request func(context.Context, []string) (V, *client.Response, error), show func(context.Context, V) error) *cobra.Command {
+	a.Shows(cmd, respond(a, cmd, request, show))
+	return cmd
+}
+
+// ChangeResponse is ViewResponse for a request that changes something, and so must not be repeated.
+func ChangeResponse[V any](a *App, cmd *cobra.Command, request func(context.Context, []string) (V, *client.Response, error), show func(context.Context, V) error) *cobra.Command {
+	cmd.RunE = Run(respond(a, cmd, request, show))
+	return cmd
+}
+
+// respond adds --json and returns the body of a command that shows a response of the server.
+func respond[V any](a *App, cmd *cobra.Command, request func(context.Context, []string) (V, *client.Response, error), show func(context.Context, V) error) runner {
 	asJSON := JSONFlag(cmd.Flags())
-	a.Shows(cmd, func(ctx context.Context, args []string) error {
+	return func(ctx context.Context, args []string) error {
 		value, response, err := request(ctx, args)
 		switch {
 		case err != nil:
@@ -31,8 +43,7 @@ func ViewResponse[V any](a *App, cmd *cobra.Command, request func(context.Contex
 			return a.PrintRaw(response.Body)
 		}
 		return show(ctx, value)
-	})
-	return cmd
+	}
 }
 
 // PrintRaw prints JSON of the server, indented.

@@ -68,7 +68,7 @@ func (a *app) callOf(i input, flags *pflag.FlagSet, args []string) (client.Call,
 	if given || len(args) > 1 || flags.Changed("content-type") {
 		call.Header.Set("Content-Type", i.contentType)
 	}
-	headers, err := parsePairs("--header", i.headers)
+	headers, err := parseHeaders("--header", i.headers)
 	for name, value := range headers {
 		call.Header.Set(name, value)
 	}

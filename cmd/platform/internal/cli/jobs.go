@@ -102,13 +102,13 @@ func (a *app) jobsStart() *cobra.Command {
 	return cmd
 }
 
-// jobStatuses are the statuses on which an operation has an effect.
+// jobStatuses are the statuses of the invocations that a job applies to if its filter has none.
 func jobStatuses(operation string) []string {
 	switch operation {
 	case "restart-as-new", "purge":
 		return []string{"completed"}
 	case "resume":
-		return resumeStatuses
+		return []string{"paused", "backing-off"}
 	case "pause":
 		return pauseStatuses
 	}
@@ -125,8 +125,10 @@ func (a *app) matching(ctx context.Context, r *client.JobRequest) string {
 		return "" // the server reports what is wrong with the filter when the job starts
 	}
 	n := 0
-	for _, status := range jobStatuses(r.Operation) {
-		n += counts.ByStatus[status]
+	for status, count := range counts.ByStatus {
+		if len(r.Filter["status"]) > 0 || slices.Contains(jobStatuses(r.Operation), status) {
+			n += count
+		}
 	}
 	return fmt.Sprintf(" (%d now)", n)
 }

@@ -112,7 +112,7 @@ func (r *registration) complete(address string) (err error) {
 	} else if r.URI, err = endpointURL(address); err != nil {
 		return err
 	}
-	if r.AdditionalHeaders, err = parsePairs("--extra-header", r.headers); err != nil {
+	if r.AdditionalHeaders, err = parseHeaders("--extra-header", r.headers); err != nil {
 		return err
 	}
 	r.Metadata, err = parsePairs("--metadata", r.labels)
@@ -139,9 +139,26 @@ func parsePairs(flag string, list []string) (map[string]string, error) {
 		if !ok || name == "" {
 			return nil, command.UsageError(fmt.Sprintf("%s expects name=value, got %q", flag, pair))
 		}
+		if _, twice := table[name]; twice {
+			return nil, command.UsageError(fmt.Sprintf("%s is given twice with the name %q", flag, name))
+		}
 		table[name] = value
 	}
 	return table, nil
+}
+
+// parseHeaders is parsePairs for headers, whose names do not depend on case.
+func parseHeaders(flag string, list []string) (map[string]string, error) {
+	table, err := parsePairs(flag, list)
+	names := map[string]bool{}
+	for name := range table {
+		name = http.CanonicalHeaderKey(name)
+		if names[name] {
+			return nil, command.UsageError(fmt.Sprintf("%s is given twice with the name %q", flag, name))
+		}
+		names[name] = true
+	}
+	return table, err
 }
 
 func (a *app) alreadyRegistered(address string, d client.Deployment, response *client.Response, asJSON bool) error {

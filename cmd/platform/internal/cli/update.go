@@ -78,7 +78,7 @@ func (u *updateRequest) complete(address []string) (err error) {
 			return err
 		}
 	}
-	if u.AdditionalHeaders, err = parsePairs("--extra-header", u.headers); err != nil {
+	if u.AdditionalHeaders, err = parseHeaders("--extra-header", u.headers); err != nil {
 		return err
 	}
 	if u.noHeaders && u.AdditionalHeaders != nil {

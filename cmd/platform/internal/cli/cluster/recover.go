@@ -58,18 +58,18 @@ func (a *commands) recoverPartitions(ctx context.Context, ids []uint32, dryRun, 
 	if err != nil {
 		return command.HintNotFound(err, "`platform cluster partitions list` shows the partitions.")
 	}
-	if dryRun && asJSON {
+	if asJSON && (dryRun || len(plans) == 0) {
 		return a.PrintRaw(response.Body)
-	}
-	nodes, _, err := a.Client.Nodes(ctx)
-	if err != nil {
-		return err
 	}
 	if len(plans) == 0 {
 		a.Print.Println("No partition has lost its majority.")
 		return nil
 	}
 	if !asJSON {
+		nodes, _, err := a.Client.Nodes(ctx)
+		if err != nil {
+			return err
+		}
 		a.recoveryTable(plans, nodes)
 	}
 	var possible []uint32
@@ -95,9 +95,23 @@ func (a *commands) recoverPartitions(ctx context.Context, ids []uint32, dryRun, 
 		return err
 	}
 	if asJSON {
-		return a.PrintRaw(response.Body)
+		err = a.PrintRaw(response.Body)
+	} else {
+		a.showRecovered(done)
 	}
-	return a.recoveryOutcome(done)
+	if failed := notRecovered(done); err == nil && failed > 0 {
+		err = fmt.Errorf("%s of %d not recovered", command.Counted(failed, "partition"), len(done))
+	}
+	return err
+}
+
+func notRecovered(done []client.PartitionRecovery) (n int) {
+	for _, p := range done {
+		if !p.Recovered {
+			n++
+		}
+	}
+	return n
 }
 
 func (a *commands) recoveryTable(plans []client.PartitionRecovery, nodes []client.Node) {
@@ -119,19 +133,13 @@ func (a *commands) recoveryTable(plans []client.PartitionRecovery, nodes []clien
 	a.Print.Table("", []string{"ID", "FROM", "LAST-ENTRY", "MISSING", "REPLACED", "STATE"}, rows)
 }
 
-func (a *commands) recoveryOutcome(done []client.PartitionRecovery) error {
-	failed := 0
+func (a *commands) showRecovered(done []client.PartitionRecovery) {
 	for _, p := range done {
 		if p.Recovered {
 			a.Print.Printf("%s Recovered partition %d from entry %d\n", a.Print.Green("[OK]:"), p.Partition, p.Last)
-			continue
+		} else {
+			a.Print.Printf("%s Partition %d: %s\n", a.Print.Red("[ERROR]:"), p.Partition, term.Clean(p.Refused))
 		}
-		failed++
-		a.Print.Printf("%s Partition %d: %s\n", a.Print.Red("[ERROR]:"), p.Partition, term.Clean(p.Refused))
 	}
 	a.Say("`platform cluster status --wait 5m` waits until all replicas are complete.")
-	if failed > 0 {
-		return fmt.Errorf("%s of %d not recovered", command.Counted(failed, "partition"), len(done))
-	}
-	return nil
 }

@@ -89,10 +89,7 @@ func (s *Server) record(c echo.Context, r route, err error) {
 		action.Outcome = strings.TrimSuffix("dry run: "+action.Outcome, ": ")
 	}
 	p := access.From(c.Request().Context())
-	// After a server error, something may have changed, and also if the client did not wait for the
-	// outcome: otherwise it could hide what it does by closing connections.
-	uncertain := action.Status >= http.StatusInternalServerError || action.Status == statusClientClosed
-	nothing := c.Get(auditNothing) != nil || err != nil && !uncertain
+	nothing := c.Get(auditNothing) != nil || err != nil && !uncertain(int(action.Status))
 	omitted, ok := s.quiet.admit(p, nothing)
 	if !ok {
 		return
@@ -108,6 +105,13 @@ func (s *Server) record(c echo.Context, r route, err error) {
 		s.log.Error("action not recorded in the audit log", "err", err, "principal", action.Principal, "token", action.Token, "address", action.Address,
 			"action", action.Action, "object", action.Object, "status", action.Status)
 	}
+}
+
+// uncertain reports whether something may have changed although the request failed with a status: after
+// a server error, and also if the client did not wait for the outcome, since otherwise it could hide what it
+// does by closing connections.
+func uncertain(status int) bool {
+	return status >= http.StatusInternalServerError || status == statusClientClosed
 }
 
 // concerns states in the audit records of a request what it is about, after its path, which is the

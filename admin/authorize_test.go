@@ -510,10 +510,14 @@ func TestRequestsWithoutEffectAreRecordedAtABoundedRate(t *testing.T) {
 // A client that closes its connections early cannot hide what it does behind requests that change nothing.
 func TestActionsOfClientsThatDoNotWaitAreRecorded(t *testing.T) {
 	w := secured(t, byRole())
-	kill := func(ctx context.Context) {
-		r := httptest.NewRequest(http.MethodPatch, "http://localhost:9070/invocations/"+someID.String()+"/kill", nil)
+	ask := func(ctx context.Context, method, path, body string) {
+		r := httptest.NewRequest(method, "http://localhost:9070"+path, strings.NewReader(body))
 		r.Header.Set("Authorization", "Bearer "+w.tokens["operator"])
+		r.Header.Set("Content-Type", "application/json")
 		w.Handler().ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+	}
+	kill := func(ctx context.Context) {
+		ask(ctx, http.MethodPatch, "/invocations/"+someID.String()+"/kill", "")
 	}
 	w.refuse = map[ids.Invocation]error{someID: ErrNotFound}
 	for range 2 * quietBurst {
@@ -529,6 +533,17 @@ func TestActionsOfClientsThatDoNotWaitAreRecorded(t *testing.T) {
 	records := w.records(t)
 	require.Len(t, records, before+3)
 	require.Equal(t, "the client closed the connection", records[0].Outcome)
+
+	// Nor with batches, none of whose outcomes the client waits for.
+	for _, operation := range []string{"kill", "cancel", "restart-as-new"} {
+		before := len(w.records(t))
+		for range 3 {
+			ask(gone, http.MethodPost, "/internal/invocations_batch_operations/"+operation, `{"invocation_ids":["`+someID.String()+`"]}`)
+		}
+		records := w.records(t)
+		require.Len(t, records, before+3, operation)
+		require.Equal(t, []string{someID.String()}, records[0].Invocations)
+	}
 }
 
 func TestAuditRecordsNameTheInvocationsOfABatch(t *testing.T) {

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync"
 
@@ -31,6 +30,7 @@ type batchFailure struct {
 type batchResult[T any] struct {
 	Succeeded []T            `json:"succeeded"`
 	Failed    []batchFailure `json:"failed"`
+	uncertain bool           // something may have changed that is not in Succeeded
 }
 
 type restartedFrom struct {
@@ -70,6 +70,9 @@ func (s *Server) batch(c echo.Context) error {
 	if r.Reason != "" && name != "pause" {
 		return rest.Unprocessable("the field 'reason' is for pause only")
 	}
+	if r.Deployment != (DeploymentChoice{}) && name != "resume" && name != "restart-as-new" {
+		return rest.Unprocessable("the field 'deployment' is for resume and restart-as-new only")
+	}
 	pause, err := pauseRequest(c, r.Reason)
 	if err != nil {
 		return err
@@ -80,30 +83,27 @@ func (s *Server) batch(c echo.Context) error {
 		return err
 	}
 	c.Set(auditObjects, r.InvocationIDs)
-	if name == "restart-as-new" {
-		return respondBatch(c, batchOf(invocations, func(id ids.Invocation) (restartedFrom, error) {
+	switch name {
+	case "restart-as-new":
+		done := batchOf(s, c, invocations, func(id ids.Invocation) (restartedFrom, error) {
 			made, err := s.invocations.Restart(ctx, id, 0, on)
 			return restartedFrom{id.String(), made.String()}, err
-		}))
-	}
-	if name == "cancel" {
-		done := s.cancelAll(ctx, invocations)
-		return respondOperation(c, len(done.Succeeded), done)
+		})
+		return respondBatch(c, &done, done)
+	case "cancel":
+		done := s.cancelAll(c, invocations)
+		return respondBatch(c, &done.batchResult, done)
 	}
 	operation := s.batchOperations(pause)[name]
-	return respondBatch(c, batchOf(invocations, func(id ids.Invocation) (string, error) {
+	done := batchOf(s, c, invocations, func(id ids.Invocation) (string, error) {
 		return id.String(), operation(ctx, id, on)
-	}))
+	})
+	return respondBatch(c, &done, done)
 }
 
-func respondBatch[T any](c echo.Context, done batchResult[T]) error {
-	return respondOperation(c, len(done.Succeeded), done)
-}
-
-// respondOperation responds to an operation on several invocations; changed is the number of those
-// that changed.
-func respondOperation(c echo.Context, changed int, body any) error {
-	if changed == 0 {
+// respondBatch responds to a batch with its result, or with one that contains it.
+func respondBatch[T any](c echo.Context, done *batchResult[T], body any) error {
+	if len(done.Succeeded) == 0 && !done.uncertain {
 		c.Set(auditNothing, true)
 	}
 	return rest.Respond(c, http.StatusOK, body)
@@ -117,16 +117,16 @@ type cancelled struct {
 	Requested []string `json:"requested"`
 }
 
-func (s *Server) cancelAll(ctx context.Context, invocations []ids.Invocation) cancelled {
+func (s *Server) cancelAll(c echo.Context, invocations []ids.Invocation) cancelled {
 	type one struct {
 		id      string
 		started bool
 	}
-	done := batchOf(invocations, func(id ids.Invocation) (one, error) {
-		started, err := s.invocations.Cancel(ctx, id)
+	done := batchOf(s, c, invocations, func(id ids.Invocation) (one, error) {
+		started, err := s.invocations.Cancel(c.Request().Context(), id)
 		return one{id.String(), started}, err
 	})
-	out := cancelled{batchResult[string]{Succeeded: []string{}, Failed: done.Failed}, []string{}}
+	out := cancelled{batchResult[string]{[]string{}, done.Failed, done.uncertain}, []string{}}
 	for _, o := range done.Succeeded {
 		out.Succeeded = append(out.Succeeded, o.id)
 		if o.started {
@@ -136,7 +136,8 @@ func (s *Server) cancelAll(ctx context.Context, invocations []ids.Invocation) ca
 	return out
 }
 
-// readBatch parses the invocation IDs of a batch. It returns an error if any ID is malformed.
+// readBatch parses the invocation IDs of a batch, without those given twice. It returns an error if any ID is
+// malformed.
 func (s *Server) readBatch(c echo.Context) (r batchRequest, invocations []ids.Invocation, err error) {
 	if err := s.bodies.ReadJSON(c, &r); err != nil {
 		return r, nil, err
@@ -147,10 +148,15 @@ func (s *Server) readBatch(c echo.Context) (r batchRequest, invocations []ids.In
 	if len(r.InvocationIDs) > maxBatch {
 		return r, nil, rest.BadRequest("Batch size %d exceeds maximum allowed size of %d", len(r.InvocationIDs), maxBatch)
 	}
-	invocations = make([]ids.Invocation, len(r.InvocationIDs))
+	seen := map[ids.Invocation]bool{}
 	for i, text := range r.InvocationIDs {
-		if invocations[i], err = ids.ParseInvocation(text); err != nil {
+		id, err := ids.ParseInvocation(text)
+		if err != nil {
 			return r, nil, rest.Unprocessable("the field 'invocation_ids[%d]' is invalid: %v", i, err)
+		}
+		if !seen[id] { // it would be restarted twice
+			seen[id] = true
+			invocations = append(invocations, id)
 		}
 	}
 	return r, invocations, nil
@@ -158,7 +164,7 @@ func (s *Server) readBatch(c echo.Context) (r batchRequest, invocations []ids.In
 
 // batchOf executes do for each invocation, with bounded concurrency, and returns the results in the
 // order of the invocations.
-func batchOf[T any](invocations []ids.Invocation, do func(ids.Invocation) (T, error)) batchResult[T] {
+func batchOf[T any](s *Server, c echo.Context, invocations []ids.Invocation, do func(ids.Invocation) (T, error)) batchResult[T] {
 	results, errs := make([]T, len(invocations)), make([]error, len(invocations))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, batchParallel)
@@ -176,10 +182,9 @@ func batchOf[T any](invocations []ids.Invocation, do func(ids.Invocation) (T, er
 			out.Succeeded = append(out.Succeeded, results[i])
 			continue
 		}
-		if f := refusedOperation(invocations[i], err); f != nil {
-			err = errors.New(f.Message)
-		}
-		out.Failed = append(out.Failed, batchFailure{invocations[i].String(), err.Error()})
+		f := s.explain(c.Request(), operationError(invocations[i], err))
+		out.uncertain = out.uncertain || uncertain(f.Status)
+		out.Failed = append(out.Failed, batchFailure{invocations[i].String(), f.Message})
 	}
 	return out
 }

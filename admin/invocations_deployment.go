@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
@@ -58,8 +59,13 @@ func readDeployment(text string) (DeploymentChoice, error) {
 func (d *DeploymentChoice) UnmarshalJSON(b []byte) error {
 	var text string
 	if len(b) > 0 && b[0] == '{' {
-		var object struct{ ID string }
+		var object struct {
+			ID string `json:"Id"`
+		}
 		if err := json.Unmarshal(b, &object); err != nil {
+			return err
+		}
+		if err := rest.CheckFields(b, reflect.TypeOf(object), "deployment."); err != nil {
 			return err
 		}
 		if name, repeated := httpserver.RepeatedKey(b, true); repeated {

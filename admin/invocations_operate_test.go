@@ -207,14 +207,15 @@ func TestReasonOfAPause(t *testing.T) {
 
 func TestBatchOperations(t *testing.T) {
 	second, third := ids.NewInvocation(7, [16]byte{15: 2}), ids.NewInvocation(7, [16]byte{15: 3})
-	body := fmt.Sprintf(`{"invocation_ids":[%q,%q,%q],"deployment":{"Id":"dp_10000000000000000000001"}}`, someID, second, third)
+	on := map[string]string{"resume": `,"deployment":{"Id":"dp_10000000000000000000001"}`}
 	for operation, did := range map[string]string{
 		"cancel": "cancel", "kill": "kill", "pause": "pause by 192.0.2.1", "purge": "purge", "purge-journal": "purge journal",
 		"resume": "resume on Iddp_10000000000000000000001",
 	} {
 		w := newTestServer(t, nil)
 		w.refuse = map[ids.Invocation]error{second: ErrNotFound, third: &Refusal{Status: 409, Message: "busy"}}
-		answer := w.ask(t, "POST", "/internal/invocations_batch_operations/"+operation, body)
+		answer := w.ask(t, "POST", "/internal/invocations_batch_operations/"+operation,
+			fmt.Sprintf(`{"invocation_ids":[%q,%q,%q,%[1]q]`+on[operation]+`}`, someID, second, third))
 		require.Equal(t, http.StatusOK, answer.StatusCode)
 		requested := ""
 		if operation == "cancel" {
@@ -242,7 +243,10 @@ func TestBatchOperations(t *testing.T) {
 		require.Equal(t, status, w.ask(t, "POST", "/internal/invocations_batch_operations/resume", body).StatusCode, "%.40s", body)
 		require.Empty(t, w.did)
 	}
-	for _, body := range []string{`{}`, `{"invocation_ids":null}`, `{"ids":[]}`} {
+	unknown := w.ask(t, "POST", "/internal/invocations_batch_operations/resume", `{"invocation_ids":[],"deployment":{"Id":"dp_10000000000000000000001","Pinned":true}}`)
+	require.Equal(t, 422, unknown.StatusCode)
+	require.Contains(t, text(t, unknown), "unknown field 'deployment.Pinned'")
+	for _, body := range []string{`{}`, `{"invocation_ids":null}`, `{"ids":[]}`, `{"invocation_ids":[],"deployment":"latest"}`} {
 		require.Equal(t, 422, w.ask(t, "POST", "/internal/invocations_batch_operations/kill", body).StatusCode, body)
 	}
 	require.Equal(t, 404, w.ask(t, "POST", "/internal/invocations_batch_operations/forget", `{"invocation_ids":[]}`).StatusCode)

@@ -56,7 +56,7 @@ func (e *Engine) lookUp(ctx context.Context, r *reader, id subscription.RecordID
 	if r.lacks(at) {
 		return subscription.Record{}, noRecord("%s has no partition %d", id.Topic, id.Partition)
 	}
-	if err := hasOffset(ctx, kadm.NewClient(client), at, id.Offset); err != nil {
+	if err := hasOffset(ctx, kadm.NewClient(client), &settings, at, id.Offset); err != nil {
 		return subscription.Record{}, err
 	}
 	fetches := client.PollRecords(ctx, 1)
@@ -64,15 +64,15 @@ func (e *Engine) lookUp(ctx context.Context, r *reader, id subscription.RecordID
 		return subscription.Record{}, brokerFault(err)
 	}
 	for _, rec := range fetches.Records() {
-		if rec.Offset == id.Offset {
+		if rec.Offset == id.Offset && !rec.Attrs.IsControl() {
 			return view(rec), nil
 		}
 	}
 	return subscription.Record{}, noRecord("%s/%d has no record at offset %d: it was compacted, or belongs to a transaction", id.Topic, id.Partition, id.Offset)
 }
 
-// hasOffset returns an error if an offset is not within a topic partition: a fetch would wait for it.
-func hasOffset(ctx context.Context, admin *kadm.Client, at topicPartition, offset int64) error {
+// hasOffset returns an error if an offset is not within what can be read of a topic partition: a fetch would wait for it.
+func hasOffset(ctx context.Context, admin *kadm.Client, settings *subscription.Client, at topicPartition, offset int64) error {
 	listed := map[string]topicInfo{at.topic: newTopicInfo()}
 	if err := listOffsets(ctx, admin, listed, []string{at.topic}); err != nil && !partial(err) {
 		return requestFault(err)
@@ -84,6 +84,13 @@ func hasOffset(ctx context.Context, admin *kadm.Client, at topicPartition, offse
 		return notListed(at, listed[at.topic], nil)
 	case offset < first || offset >= end:
 		return noRecord("%s/%d has no record at offset %d; its records begin at %d, and the next one will be at %d", at.topic, at.partition, offset, first, end)
+	}
+	committed, err := committedEnds(ctx, admin, settings, []string{at.topic})
+	if err != nil {
+		return nil //nolint:nilerr // it may be about another topic partition
+	}
+	if begin := committed.or(at.topic, at.partition, end); offset >= begin {
+		return noRecord("the offset %d of %s/%d cannot be read yet: a transaction that begins at %d has not ended", offset, at.topic, at.partition, begin)
 	}
 	return nil
 }

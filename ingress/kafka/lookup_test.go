@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"platform/internal/subscription"
 )
@@ -40,4 +41,27 @@ func TestRecordsForOperators(t *testing.T) {
 	require.ErrorIs(t, err, subscription.ErrNoRecord)
 	require.ErrorContains(t, err, "orders has no partition 7")
 	require.ErrorIs(t, h.engine.Skip(t.Context(), id), subscription.ErrNotBlocked)
+}
+
+// The marker of a transaction is not shown as a record, and a record of a transaction that has not ended is not
+// waited for.
+func TestTransactionsForOperators(t *testing.T) {
+	w := newTestCluster(t, 1)
+	w.topic("orders", 1)
+	producer, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.TransactionalID("tx"))
+	require.NoError(t, err)
+	defer producer.Close()
+	require.NoError(t, producer.BeginTransaction())
+	require.NoError(t, producer.ProduceSync(t.Context(), record("orders", 0, "a", "1")).FirstErr())
+	require.NoError(t, producer.EndTransaction(t.Context(), kgo.TryCommit))
+	require.NoError(t, producer.BeginTransaction())
+	require.NoError(t, producer.ProduceSync(t.Context(), record("orders", 0, "a", "2")).FirstErr())
+	w.subscribe("sub_1", "Orders/add", []string{"orders"})
+	h := w.start().leadAll()
+	w.eventually("the first is stored", func() bool { return w.createdCount() == 1 && h.status("orders", 0).Position == 2 })
+	for offset, text := range map[int64]string{1: "belongs to a transaction", 2: "has not ended"} {
+		_, err := h.engine.Record(t.Context(), subscription.RecordID{Subscription: "sub_1", Topic: "orders", Offset: offset})
+		require.ErrorIs(t, err, subscription.ErrNoRecord)
+		require.ErrorContains(t, err, text)
+	}
 }

@@ -20,6 +20,8 @@ type lane struct {
 	prev    int64 // offset of the last record known to be stored there
 	queue   []item
 	sending bool
+	most    int           // records in the next command
+	wait    time.Duration // before it, if the last one was not accepted
 }
 
 // item is a record that is queued or in flight.
@@ -39,7 +41,7 @@ const (
 func (s *stream) lane(to uint32) *lane {
 	l := s.lanes[to]
 	if l == nil {
-		l = &lane{to: to, prev: machine.NoOffset}
+		l = &lane{to: to, prev: machine.NoOffset, most: batchRecords, wait: minLaneRetry}
 		s.lanes[to] = l
 	}
 	return l
@@ -57,20 +59,18 @@ func (l *lane) add(ctx context.Context, s *stream, it item) {
 
 // run sends the queue until it is empty.
 func (l *lane) run(ctx context.Context, s *stream) {
-	wait := minLaneRetry
 	for {
 		c := l.next(s)
 		if c == nil {
 			return
 		}
 		o, err := s.r.e.cfg.Partitions.Ingest(ctx, l.to, c)
-		again, err := l.apply(s, c, o, err)
+		wait, err := l.apply(s, c, o, err)
 		s.signal()
 		if err != nil || ctx.Err() != nil {
 			return
 		}
-		if !again {
-			wait = minLaneRetry
+		if wait == 0 {
 			continue
 		}
 		select {
@@ -78,8 +78,14 @@ func (l *lane) run(ctx context.Context, s *stream) {
 		case <-ctx.Done():
 			return
 		}
-		wait = longer(wait)
 	}
+}
+
+// retry returns the delay before a command is repeated. The caller holds s.mu.
+func (l *lane) retry() time.Duration {
+	wait := l.wait
+	l.wait = longer(wait)
+	return wait
 }
 
 // longer returns the next delay. It grows slowly, so that records are late by little more than a
@@ -105,7 +111,7 @@ func (l *lane) next(s *stream) *machine.Ingest {
 	for i := range l.queue {
 		rec := &l.queue[i].record
 		size := codec.IngestRecordSize(rec)
-		if i > 0 && (i == batchRecords || bytes+size > batchBytes) {
+		if i > 0 && (i == l.most || bytes+size > batchBytes) {
 			break
 		}
 		bytes += size
@@ -114,13 +120,13 @@ func (l *lane) next(s *stream) *machine.Ingest {
 	return c
 }
 
-// apply evaluates the outcome of a command. again means that it is to be repeated after a
-// pause; an error ends the lane.
-func (l *lane) apply(s *stream, c *machine.Ingest, o machine.Outcome, err error) (again bool, failure error) {
+// apply evaluates the outcome of a command, and returns how long to wait before the next one. An
+// error ends the lane.
+func (l *lane) apply(s *stream, c *machine.Ingest, o machine.Outcome, err error) (wait time.Duration, failure error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lanes[l.to] != l {
-		return false, errStopped
+		return 0, errStopped
 	}
 	if err != nil {
 		return l.failed(s, c, err)
@@ -128,39 +134,63 @@ func (l *lane) apply(s *stream, c *machine.Ingest, o machine.Outcome, err error)
 	switch o.Code {
 	case machine.OK, machine.Existing:
 		l.confirm(s, o.Last)
+		l.shorten()
+		l.most = min(2*l.most, batchRecords)
 		s.setState(subscription.Running, "", "")
-		return false, nil
+		return 0, nil
 	case machine.Gap:
 		if o.Last < l.prev {
-			return false, l.fail(s, fault(subscription.Failed, "", "partition %d has lost records of this stream up to offset %d, of which it stores %d", l.to, l.prev, o.Last))
+			return 0, l.fail(s, fault(subscription.Failed, "", "partition %d has lost records of this stream up to offset %d, of which it stores %d", l.to, l.prev, o.Last))
 		}
 		l.confirm(s, o.Last) // another leader has stored these
-		return false, nil
+		return 0, nil
 	case machine.Superseded:
 		s.overtaken = true
-		return false, l.fail(s, errRerouted)
+		return 0, l.fail(s, errRerouted)
 	case machine.Forgotten:
-		return false, l.fail(s, fault(subscription.Failed, "", "partition %d has forgotten this incarnation of the subscription, which has ended; seek to begin another one", l.to))
+		return 0, l.fail(s, fault(subscription.Failed, "", "partition %d has forgotten this incarnation of the subscription, which has ended; seek to begin another one", l.to))
 	case machine.QueueFull:
+		l.full(c, o.Last)
 		l.confirm(s, o.Last)
 		s.setState(subscription.Throttled, "", "a queue is full: rule "+o.Rule+" limits it")
-		return true, nil
+		return l.retry(), nil
 	}
-	return false, l.fail(s, fmt.Errorf("partition %d rejected records from offset %d on: outcome %v", l.to, c.Records[0].Offset, o.Code))
+	return 0, l.fail(s, fmt.Errorf("partition %d rejected records from offset %d on: outcome %v", l.to, c.Records[0].Offset, o.Code))
+}
+
+// full adapts the commands to a full queue that has accepted the records of c up to an offset. What
+// it refuses is written to the log as well, and what it has room for while nothing is sent is lost.
+func (l *lane) full(c *machine.Ingest, last int64) {
+	accepted := 0
+	for accepted < len(c.Records) && c.Records[accepted].Offset <= last {
+		accepted++
+	}
+	l.most = max(accepted, 1)
+	if accepted > 0 {
+		l.shorten()
+	}
+}
+
+// shorten reduces the next delay after progress: gradually while a queue is full, whose rate does
+// not change much.
+func (l *lane) shorten() {
+	if l.wait /= 2; l.most == batchRecords || l.wait < minLaneRetry {
+		l.wait = minLaneRetry
+	}
 }
 
 // failed evaluates the error of a command. The outcome may be unknown: it can be repeated
 // anyway, since each record is stored once.
-func (l *lane) failed(s *stream, c *machine.Ingest, err error) (again bool, failure error) {
+func (l *lane) failed(s *stream, c *machine.Ingest, err error) (wait time.Duration, failure error) {
 	var level *feature.Error
 	switch {
 	case errors.As(err, &level):
-		return false, l.fail(s, fault(subscription.Failed, "", "%v", err))
+		return 0, l.fail(s, fault(subscription.Failed, "", "%v", err))
 	case errors.Is(err, raftgroup.ErrTooLarge) && len(c.Records) > 0:
-		return false, l.fail(s, fault(subscription.Failed, subscription.RecordTooLarge, "the record at offset %d: %v", c.Records[0].Offset, err))
+		return 0, l.fail(s, fault(subscription.Failed, subscription.RecordTooLarge, "the record at offset %d: %v", c.Records[0].Offset, err))
 	}
 	s.setState(subscription.Throttled, "", fmt.Sprintf("partition %d does not accept records: %v", l.to, err))
-	return true, nil
+	return l.retry(), nil
 }
 
 // fail restarts the stream.

@@ -97,7 +97,7 @@ func (s *Server) byIdempotencyKey(handle resultHandler) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		return s.explainMissing(handle(c, id), segments[0], segments[last-1])
+		return s.explainMissing(handle(c, id), named{service: segments[0], handler: segments[last-1], keyed: key != nil})
 	}
 }
 
@@ -112,25 +112,34 @@ func (s *Server) byWorkflow(handle resultHandler) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		return s.explainMissing(handle(c, id), segments[0], "")
+		return s.explainMissing(handle(c, id), named{service: segments[0], keyed: true})
 	}
 }
 
-// explainMissing adds to the error of an unknown invocation that its workflow, or with the name
-// of a handler its service, is unknown.
-func (s *Server) explainMissing(err error, service, handler string) error {
+// named is a handler as a request names it. Without a handler it is the run of a workflow, without a
+// service it is none.
+type named struct {
+	service, handler string
+	keyed            bool // the request has a key
+}
+
+// explainMissing adds to the error of an unknown invocation that the handler which the request names does not exist,
+// or has no key or needs one.
+func (s *Server) explainMissing(err error, n named) error {
 	p, ok := errors.AsType[*problem](err)
-	if !ok || p.status != http.StatusNotFound {
+	if !ok || p.status != http.StatusNotFound || n.service == "" {
 		return err
 	}
 	schemas, why := s.registry.Schemas(), ""
-	switch svc := schemas.Services[service]; {
+	switch svc := schemas.Services[n.service]; {
 	case svc == nil:
-		why = "service '" + service + "' is not registered" + nearService(schemas, service)
-	case handler == "" && svc.Type != metadata.Workflow:
-		why = "'" + service + "' is not a workflow"
-	case handler != "" && svc.Handler(handler) == nil:
-		why = "service '" + service + "' has no handler '" + handler + "'" + nearHandler(svc, handler)
+		why = "service '" + n.service + "' is not registered" + nearService(schemas, n.service)
+	case n.handler == "" && svc.Type != metadata.Workflow:
+		why = "'" + n.service + "' is not a workflow"
+	case n.handler != "" && svc.Handler(n.handler) == nil:
+		why = "service '" + n.service + "' has no handler '" + n.handler + "'" + nearHandler(svc, n.handler)
+	case n.keyed != (svc.Type != metadata.PlainService):
+		why = shapeOf(svc)
 	default:
 		return err
 	}

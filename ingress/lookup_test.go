@@ -106,14 +106,25 @@ func TestNoResult(t *testing.T) {
 func TestUnknownInvocationsOfUnknownHandlers(t *testing.T) {
 	s := testServer(t, Config{}, &fakeInvocations{})
 	for path, why := range map[string]string{
-		"/platform/workflow/Nope/k/output":               "invocation not found: service 'Nope' is not registered",
-		"/platform/workflow/Ordr/k/attach":               "invocation not found: service 'Ordr' is not registered; did you mean 'Order'?",
-		"/platform/workflow/Greeter/k/attach":            "invocation not found: 'Greeter' is not a workflow",
-		"/platform/invocation/Greeter/nope/key/output":   "invocation not found: service 'Greeter' has no handler 'nope'",
-		"/platform/invocation/Nope/greet/key/output":     "invocation not found: service 'Nope' is not registered",
-		"/platform/invocation/Counter/k/nope/key/attach": "invocation not found: service 'Counter' has no handler 'nope'",
+		"/platform/workflow/Nope/k/output":                "invocation not found: service 'Nope' is not registered",
+		"/platform/workflow/Ordr/k/attach":                "invocation not found: service 'Ordr' is not registered; did you mean 'Order'?",
+		"/platform/workflow/Greeter/k/attach":             "invocation not found: 'Greeter' is not a workflow",
+		"/platform/invocation/Greeter/nope/key/output":    "invocation not found: service 'Greeter' has no handler 'nope'",
+		"/platform/invocation/Nope/greet/key/output":      "invocation not found: service 'Nope' is not registered",
+		"/platform/invocation/Counter/k/nope/key/attach":  "invocation not found: service 'Counter' has no handler 'nope'",
+		"/platform/invocation/Counter/add/key/attach":     "invocation not found: 'Counter' is a virtual object, whose handlers are called with a key: Counter/{key}/{handler}",
+		"/platform/invocation/Greeter/k/greet/key/output": "invocation not found: 'Greeter' is a service without keys",
 	} {
 		requireProblem(t, do(s, "GET", path, ""), 404, why)
+	}
+	for body, why := range map[string]string{
+		`{"target":"workflow","workflowName":"Greeter","workflowKey":"k"}`:                                    "invocation not found: 'Greeter' is not a workflow",
+		`{"target":"idempotentInvocation","service":"Countr","key":"k","handler":"add","idempotencyKey":"i"}`: "did you mean 'Counter'?",
+		`{"target":"idempotentInvocation","service":"Counter","handler":"add","idempotencyKey":"i"}`:          "invocation not found: 'Counter' is a virtual object",
+		`{"target":"idempotentInvocation","service":"Counter","key":"","handler":"add","idempotencyKey":"i"}`: "invocation not found",
+		`{"target":"invocation","invocationId":"` + knownID.String() + `"}`:                                   "invocation not found",
+	} {
+		requireProblem(t, do(s, "POST", "/platform/output", body), 404, why)
 	}
 	w := do(s, "GET", "/platform/workflow/Order/k/output", "")
 	require.Contains(t, w.Body.String(), `"invocation not found"`)

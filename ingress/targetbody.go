@@ -37,11 +37,11 @@ type targetBody struct {
 // byBody reads the invocation from the request's body.
 func (s *Server) byBody(handle resultHandler) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		id, err := s.readTarget(c)
+		id, body, err := s.readTarget(c)
 		if err != nil {
 			return err
 		}
-		return handle(c, id)
+		return s.explainMissing(handle(c, id), body.names())
 	}
 }
 
@@ -64,7 +64,7 @@ func (s *Server) byBodyOrID(handle resultHandler) echo.HandlerFunc {
 
 // lookup responds with the id that a target has or would have.
 func (s *Server) lookup(c echo.Context) error {
-	id, err := s.readTarget(c)
+	id, _, err := s.readTarget(c)
 	if err != nil {
 		return err
 	}
@@ -75,18 +75,30 @@ type lookupBody struct {
 	ID idText `json:"invocationId"`
 }
 
-func (s *Server) readTarget(c echo.Context) (ids.Invocation, error) {
+// readTarget reads the body of a request, and returns the id of the invocation that it describes.
+func (s *Server) readTarget(c echo.Context) (id ids.Invocation, body targetBody, err error) {
 	var buf bytes.Buffer
 	mem := newReservation(c.Request())
 	defer mem.release()
 	if err := s.readAll(c.Response(), c.Request(), &buf, mem); err != nil {
-		return ids.Invocation{}, err
+		return id, body, err
 	}
-	var body targetBody
 	if err := decodeJSON(buf.Bytes(), &body); err != nil {
-		return ids.Invocation{}, err
+		return id, body, err
 	}
-	return s.targetID(c.Request().Context(), &body)
+	id, err = s.targetID(c.Request().Context(), &body)
+	return id, body, err
+}
+
+// names returns the handler that a valid body names, if any.
+func (b *targetBody) names() named {
+	switch b.Target {
+	case "workflow":
+		return named{service: *b.WorkflowName, keyed: true}
+	case "idempotentInvocation":
+		return named{service: *b.Service, handler: *b.Handler, keyed: b.Key != nil}
+	}
+	return named{}
 }
 
 // decodeJSON reads exactly one JSON value; its error names the invalid field.

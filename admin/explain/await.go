@@ -165,7 +165,9 @@ func (e *explainer) command(ctx context.Context, entry *journalEntry) error {
 			return err
 		}
 		e.waits(ForInvocation, entry.invoked, "the result of %s%s", entry.invoked, status)
-		e.next("`platform explain %s` shows what it waits for.", entry.invoked)
+		if e.callees++; e.callees <= maxCalleeSteps {
+			e.next("`platform explain %s` shows what it waits for.", entry.invoked)
+		}
 	case "Run":
 		e.waits(ForRun, entry.name, "the result of the step %q, which its own process executes", entry.name)
 	default:
@@ -210,6 +212,9 @@ func (e *explainer) statusOf(ctx context.Context, id string) (string, error) {
 
 // maxCallees limits the number of called invocations whose status is read.
 const maxCallees = 20
+
+// maxCalleeSteps limits the number of called invocations that are suggested to be explained.
+const maxCalleeSteps = 3
 
 // lite contains the fields of entry_lite_json that explanations need.
 type lite struct {

@@ -122,6 +122,7 @@ type explainer struct {
 	row    Row // of sys_invocation
 	Explanation
 
+	callees     int    // other invocations whose results are awaited
 	combination string // firstOf or allOf, if the results of WaitingFor are combined like that
 }
 

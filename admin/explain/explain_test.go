@@ -434,6 +434,24 @@ func TestExplanations(t *testing.T) {
 	}
 }
 
+// A handler may wait for a thousand calls at once.
+func TestFewOfManyCallsAreSuggestedToBeExplained(t *testing.T) {
+	id := ids.NewInvocation(7, [16]byte{15: 1})
+	var leaves, commands []string
+	for i := range 50 {
+		leaves = append(leaves, fmt.Sprintf(`{\"Single\":{\"CompletionId\":%d}}`, i+1))
+		commands = append(commands, fmt.Sprintf(`{"invoked_id":"inv_%d","entry_lite_json":"{\"Command\":{\"Call\":{\"result_completion_id\":%d}}}"}`, i, i+1))
+	}
+	e, err := Invocation(t.Context(), tables{
+		"FROM sys_invocation WHERE id = '" + id.String(): `[{"status":"suspended","pinned_service_protocol_version":7,"suspended_waiting_future_json":"{\"AllCompleted\":[` + strings.Join(leaves, ",") + `]}"}]`,
+		"'Command: %'": "[" + strings.Join(commands, ",") + "]",
+	}, id.String(), time.Now())
+	require.NoError(t, err)
+	require.Len(t, e.WaitingFor, 50)
+	require.Equal(t, "It is suspended, without a connection to the handler, and waits for 50 results, all of them.", e.Summary)
+	require.Len(t, e.NextSteps, maxCalleeSteps)
+}
+
 // Clients that are limited to services must not learn about invocations of others.
 func TestInvocationsOutsideTheLimitsAreNotDescribed(t *testing.T) {
 	all := tables{

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -83,7 +84,7 @@ func (a *app) reasons(e *explain.Explanation) []string {
 
 // waitLines are what an invocation waits for, and below each what that waits for.
 func (a *app) waitLines(waits []explain.Wait, bullet string) (lines []string) {
-	for i := range waits {
+	for i := range waits[:min(len(waits), maxWaitLines)] {
 		wait := &waits[i]
 		line := bullet + a.explanationText(wait.Text)
 		if wait.Cycle {
@@ -91,8 +92,14 @@ func (a *app) waitLines(waits []explain.Wait, bullet string) (lines []string) {
 		}
 		lines = append(append(lines, line), a.reasonsOf(wait, "  "+bullet)...)
 	}
+	if more := len(waits) - maxWaitLines; more > 0 {
+		lines = append(lines, bullet+"and "+strconv.Itoa(more)+" more")
+	}
 	return lines
 }
+
+// maxWaitLines limits how many of the things that an invocation waits for are printed.
+const maxWaitLines = 10
 
 // reasonsOf are the lines of what an awaited invocation waits for or, if that is unknown, its status.
 func (a *app) reasonsOf(wait *explain.Wait, bullet string) []string {

@@ -22,6 +22,8 @@ func TestASingleWaitIsPrintedOnce(t *testing.T) {
 			"  It waits for the result of inv_1b (S/h, paused).\n  - It was paused by an operator.\n"},
 		"a cycle": {"It waits for the result of inv_1b (S/h, paused).", "", cycle,
 			"  It waits for the result of inv_1b (S/h, paused).\n  - the result of inv_1b (S/h, paused) (a cycle: they wait for each other)\n"},
+		"many": {"It waits for 12 results, all of them.", "", strings.Repeat(sleep+",", 11) + sleep, "  It waits for 12 results, all of them.\n" +
+			strings.Repeat("  - the end of a sleep at noon\n", 10) + "  - and 2 more\n"},
 		"two": {"It waits for the end of a sleep at noon and 1 other result.", "", sleep + "," + cycle, "  It waits for the end of a sleep at noon and 1 other result.\n" +
 			"  - the end of a sleep at noon\n  - the result of inv_1b (S/h, paused) (a cycle: they wait for each other)\n"},
 	} {

@@ -3,6 +3,7 @@ package ingress
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -170,6 +171,18 @@ func TestBadTargets(t *testing.T) {
 	}
 	s := testServer(t, Config{RequestSizeLimit: 5}, &fakeInvocations{})
 	requireProblem(t, do(s, "POST", "/platform/lookup", `{"target":"x"}`), 413, "larger than 5 bytes")
+}
+
+func TestLargeTargets(t *testing.T) {
+	body := func(size int) string {
+		text := `{"target":"invocation","invocationId":"` + knownID.String() + `"}`
+		return text + strings.Repeat(" ", size-len(text))
+	}
+	s := testServer(t, Config{}, &fakeInvocations{})
+	require.Equal(t, 200, do(s, "POST", "/platform/lookup", body(maxTarget)).Code)
+	for _, size := range []int{maxTarget + 1, maxTarget + bodyChunk, 8 * maxTarget} {
+		requireProblem(t, do(s, "POST", "/platform/lookup", body(size)), 413, "larger than 262144 bytes")
+	}
 }
 
 func TestBadIDsInPaths(t *testing.T) {

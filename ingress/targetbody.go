@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -75,13 +76,21 @@ type lookupBody struct {
 	ID idText `json:"invocationId"`
 }
 
+// maxTarget bounds a target body. Parsing takes much more time and memory than its bytes, which are all that a
+// reservation covers. The names in requests are shorter, as the request line and the headers are.
+const maxTarget = 256 << 10
+
 // readTarget reads the body of a request, and returns the id of the invocation that it describes.
 func (s *Server) readTarget(c echo.Context) (id ids.Invocation, body targetBody, err error) {
 	var buf bytes.Buffer
 	mem := newReservation(c.Request())
 	defer mem.release()
-	if err := s.readAll(c.Response(), c.Request(), &buf, mem); err != nil {
+	whole, err := s.readUntil(c.Response(), c.Request(), &buf, 0, maxTarget+1, mem)
+	switch {
+	case err != nil:
 		return id, body, err
+	case !whole || buf.Len() > maxTarget:
+		return id, body, &problem{status: http.StatusRequestEntityTooLarge, message: fmt.Sprintf("the description of an invocation is larger than %d bytes", maxTarget)}
 	}
 	if err := decodeJSON(buf.Bytes(), &body); err != nil {
 		return id, body, err

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"sync"
 	"time"
@@ -351,9 +350,9 @@ func isLater(err error) bool {
 }
 
 // unlessEnded drops the error of an invocation that has already ended, since the operation would have
-// ended it.
+// ended it. Other conflicts, such as that of an invocation that accepts no more cancels, are failures.
 func unlessEnded(err error) error {
-	if refusal, ok := errors.AsType[*admin.Refusal](err); ok && refusal.Status == http.StatusConflict {
+	if isLater(err) {
 		return nil
 	}
 	return err

@@ -20,6 +20,7 @@ import (
 	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/metadata"
+	"platform/partition/machine"
 )
 
 // jobRecords is a JobStore in memory.
@@ -310,6 +311,23 @@ func TestAJobSkipsWhatWasPurgedMeanwhile(t *testing.T) {
 			require.Contains(t, job.Skips[0].Message, "purged")
 		})
 	}
+}
+
+// TestAJobReportsCancelsThatAreRefused has an invocation that has ended, and one that accepts no more cancels and
+// so continues.
+func TestAJobReportsCancelsThatAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTargets(2)
+		f.refuse[f.all[0].ID] = hasEnded()
+		f.refuse[f.all[1].ID] = refusal(machine.Outcome{Code: machine.SignalsFull})
+		s := records(metadata.Job{Operation: "cancel", Filter: "status=running"})
+		r, leads := runner(s, f)
+		job := runUntil(t, r, s, leads)
+		require.EqualValues(t, 1, job.Done)
+		require.EqualValues(t, 1, job.Failed)
+		require.Equal(t, f.all[1].ID, job.Failures[0].Invocation)
+		require.Contains(t, job.Failures[0].Message, "kill it instead")
+	})
 }
 
 func TestAStoppedJobEnds(t *testing.T) {

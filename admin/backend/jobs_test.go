@@ -221,7 +221,7 @@ func TestAJobProcessesAllThatMatch(t *testing.T) {
 		f.all[5].CreatedAt = jobCreated // as old as the job
 		f.all = append(f.all, &admin.Invocation{ID: "inv_younger", CreatedAt: jobCreated + 1})
 		f.refuse[f.all[1].ID] = errors.New("no " + strings.Repeat("x", 1000))
-		f.refuse[f.all[2].ID] = &admin.Refusal{Status: http.StatusConflict, Message: "the invocation has already completed"}
+		f.refuse[f.all[2].ID] = hasEnded()
 		f.refuse[f.all[3].ID] = admin.ErrUnavailable // once
 		f.failList = 1
 		s := records(metadata.Job{Operation: "kill", Filter: "service=A&status=running"})

@@ -250,20 +250,23 @@ func TestTokensOverTheAPI(t *testing.T) {
 		status                 int
 		message                string
 	}{
-		"escalation":     {"security", "POST", "/tokens", `{"name":"x","roles":["admin"]}`, 403, "permissions of the role admin"},
-		"other roles":    {"security", "POST", "/tokens", `{"name":"x","roles":["viewer","operator"]}`, 403, "permissions of the role operator"},
-		"payloads":       {"security", "POST", "/tokens", `{"name":"x","roles":["reader"]}`, 403, "permissions of the role reader"},
-		"provider":       {"admin", "POST", "/tokens", `{"name":"jwt:ada","roles":["viewer"]}`, 422, "jwt:"},
-		"invisible":      {"admin", "POST", "/tokens", `{"name":"ad\u200bmin","roles":["viewer"]}`, 422, "invisible"},
-		"certificate":    {"admin", "POST", "/tokens", `{"name":"cert:ada","roles":["viewer"]}`, 422, "cert:"},
-		"no roles":       {"admin", "POST", "/tokens", `{"name":"x"}`, 422, "at least one role"},
-		"unknown role":   {"admin", "POST", "/tokens", `{"name":"x","roles":["root"]}`, 422, "there is no role"},
-		"no name":        {"admin", "POST", "/tokens", `{"name":" ","roles":["viewer"]}`, 422, "'name'"},
-		"two lines":      {"admin", "POST", "/tokens", `{"name":"a\nb","roles":["viewer"]}`, 422, "'name'"},
-		"in the past":    {"admin", "POST", "/tokens", `{"name":"x","roles":["viewer"],"expires_in":"0s"}`, 422, "expires_in"},
-		"empty service":  {"admin", "POST", "/tokens", `{"name":"x","roles":["viewer"],"services":[""]}`, 422, "'services'"},
-		"name in use":    {"admin", "POST", "/tokens", `{"name":"ci","roles":["viewer"]}`, 409, "another name"},
-		"unknown revoke": {"admin", "DELETE", "/tokens/nobody", ``, 404, "no token"},
+		"escalation":              {"security", "POST", "/tokens", `{"name":"x","roles":["admin"]}`, 403, "permissions of the role admin"},
+		"other roles":             {"security", "POST", "/tokens", `{"name":"x","roles":["viewer","operator"]}`, 403, "permissions of the role operator"},
+		"payloads":                {"security", "POST", "/tokens", `{"name":"x","roles":["reader"]}`, 403, "permissions of the role reader"},
+		"provider":                {"admin", "POST", "/tokens", `{"name":"jwt:ada","roles":["viewer"]}`, 422, "jwt:"},
+		"invisible":               {"admin", "POST", "/tokens", `{"name":"ad\u200bmin","roles":["viewer"]}`, 422, "invisible"},
+		"certificate":             {"admin", "POST", "/tokens", `{"name":"cert:ada","roles":["viewer"]}`, 422, "cert:"},
+		"no roles":                {"admin", "POST", "/tokens", `{"name":"x"}`, 422, "at least one role"},
+		"unknown role":            {"admin", "POST", "/tokens", `{"name":"x","roles":["root"]}`, 422, "there is no role"},
+		"no name":                 {"admin", "POST", "/tokens", `{"name":" ","roles":["viewer"]}`, 422, "'name'"},
+		"two lines":               {"admin", "POST", "/tokens", `{"name":"a\nb","roles":["viewer"]}`, 422, "'name'"},
+		"in the past":             {"admin", "POST", "/tokens", `{"name":"x","roles":["viewer"],"expires_in":"0s"}`, 422, "expires_in"},
+		"empty service":           {"admin", "POST", "/tokens", `{"name":"x","roles":["viewer"],"services":[""]}`, 422, "'services[0]'"},
+		"several services in one": {"admin", "POST", "/tokens", `{"name":"x","roles":["viewer"],"services":["Greeter","Counter,Mailer"]}`, 422, "'services[1]' is invalid: no service can have the name \"Counter,Mailer\""},
+		"scope with a comma":      {"admin", "POST", "/tokens", `{"name":"x","roles":["viewer"],"scopes":["a,b"]}`, 422, "'scopes[0]'"},
+		"empty scope":             {"admin", "POST", "/tokens", `{"name":"x","roles":["viewer"],"scopes":[""]}`, 422, "'scopes[0]'"},
+		"name in use":             {"admin", "POST", "/tokens", `{"name":"ci","roles":["viewer"]}`, 409, "another name"},
+		"unknown revoke":          {"admin", "DELETE", "/tokens/nobody", ``, 404, "no token"},
 	} {
 		status, got := call(tc.as, tc.method, tc.path, tc.body)
 		require.Equal(t, tc.status, status, name)

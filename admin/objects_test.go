@@ -58,6 +58,9 @@ func TestKeysCanBeEmpty(t *testing.T) {
 	w.detail = &ObjectDetail{ObjectSummary: ObjectSummary{Service: "Counter"}}
 	require.Equal(t, http.StatusOK, w.ask(t, "GET", "/objects/Counter/", "").StatusCode)
 	require.Equal(t, Object{Service: "Counter"}, w.object)
+	require.Equal(t, http.StatusOK, w.ask(t, "HEAD", "/objects/Counter/", "").StatusCode)
+	require.Equal(t, http.StatusBadRequest, w.ask(t, "GET", "/objects/Counter/?scpe=a", "").StatusCode)
+	require.Equal(t, http.StatusBadRequest, w.ask(t, "GET", "/objects/Counter/?scope=a&scope=b", "").StatusCode)
 	require.Equal(t, http.StatusOK, w.ask(t, "GET", "/services/Counter/state?object_key=", "").StatusCode)
 	require.Equal(t, http.StatusBadRequest, w.ask(t, "GET", "/services/Counter/state", "").StatusCode)
 	require.Equal(t, http.StatusAccepted, w.ask(t, "POST", "/services/Counter/state", `{"object_key":"","new_state":{"a":"1"}}`).StatusCode)

@@ -194,13 +194,14 @@ func (s *Server) newRouter(routes []route) *echo.Echo {
 		Skipper: func(c echo.Context) bool { return c.Path() == metricsPath || c.Path() == eventsPath },
 	}))
 	for _, r := range routes {
-		handle := s.authorized(r)
-		e.Add(r.method, r.path, handle)
-		if path, ok := strings.CutSuffix(r.path, emptyParameter); ok {
-			e.Add(r.method, path, handle)
-		}
+		methods := []string{r.method}
 		if r.method == http.MethodGet {
-			e.Add(http.MethodHead, r.path, handle)
+			methods = append(methods, http.MethodHead)
+		}
+		handle := s.authorized(r)
+		e.Match(methods, r.path, handle)
+		if path, ok := strings.CutSuffix(r.path, emptyParameter); ok {
+			e.Match(methods, path, handle)
 		}
 	}
 	e.GET("/", s.root)

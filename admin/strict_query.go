@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -22,7 +23,11 @@ func rejectUnknownQuery(next echo.HandlerFunc) echo.HandlerFunc {
 		if method == http.MethodHead {
 			method = http.MethodGet
 		}
-		op, described := operations[method+" "+c.Path()]
+		path := c.Path()
+		if strings.HasSuffix(path, "/") { // without emptyParameter, see newRouter
+			path += emptyParameter
+		}
+		op, described := operations[method+" "+path]
 		if !described || op.AnyQuery {
 			return next(c)
 		}

@@ -12,8 +12,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/admin/rest"
+	"platform/flowcontrol"
 	"platform/internal/access"
 	"platform/internal/units"
+	"platform/invoker/discovery"
 	"platform/metadata"
 )
 
@@ -75,12 +77,15 @@ func (s *Server) createToken(c echo.Context) error {
 	if err != nil {
 		return rest.Unprocessable("the field 'roles' is invalid: %v", err)
 	}
-	for _, limit := range []struct {
-		field string
-		names []string
-	}{{"services", r.Services}, {"scopes", r.Scopes}} {
-		if slices.Contains(limit.names, "") {
-			return rest.Unprocessable("the field '%s' has an empty name", limit.field)
+	// Listings take a name with a comma as several names.
+	for i, name := range r.Services {
+		if !discovery.IsServiceName(name) {
+			return rest.Unprocessable("the field 'services[%d]' is invalid: no service can have the name %s", i, rest.Shorten(name))
+		}
+	}
+	for i, scope := range r.Scopes {
+		if err := flowcontrol.CheckScope(scope); err != nil {
+			return rest.Unprocessable("the field 'scopes[%d]' is invalid: %v", i, err)
 		}
 	}
 	p := access.From(c.Request().Context())

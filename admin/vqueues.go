@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 
 	"github.com/labstack/echo/v4"
 
@@ -47,10 +46,7 @@ func (s *Server) resumeQueue(c echo.Context, id ids.VQueue) error {
 // onScope returns a handler that applies an operation to the scope in the path.
 func (s *Server) onScope(verb string, do func(echo.Context, string) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		scope, err := url.PathUnescape(c.Param("scope"))
-		if err != nil {
-			return rest.InvalidField("scope", err)
-		}
+		scope := c.Param("scope")
 		if err := flowcontrol.CheckScope(scope); err != nil {
 			return rest.InvalidField("scope", err)
 		}

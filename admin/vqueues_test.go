@@ -45,3 +45,12 @@ func TestQueuesThatCannotBePaused(t *testing.T) {
 	requireError(t, answer, text(t, answer), "", "vqueues exist only with flow control")
 	require.Empty(t, on.did)
 }
+
+func TestScopesArePausedAndResumed(t *testing.T) {
+	w := newTestServer(t, func(c *Config) { c.FlowControl = true })
+	require.Equal(t, http.StatusAccepted, w.ask(t, "POST", "/limits/scopes/aA/pause", "").StatusCode)
+	require.Equal(t, http.StatusAccepted, w.ask(t, "POST", "/limits/scopes/a%41/resume", "").StatusCode)
+	require.Equal(t, []string{"pause scope aA by 192.0.2.1 ", "resume scope aA"}, w.did)
+	require.Equal(t, http.StatusBadRequest, w.ask(t, "POST", "/limits/scopes/a%2541/pause", "").StatusCode, "its name is a%41, not aA")
+	require.Len(t, w.did, 2)
+}

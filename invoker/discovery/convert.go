@@ -18,6 +18,9 @@ var (
 	handlerName = regexp.MustCompile(`^([a-zA-Z]|_[a-zA-Z0-9])[a-zA-Z0-9_]*$`)
 )
 
+// IsServiceName reports whether a service can have the name.
+func IsServiceName(name string) bool { return serviceName.MatchString(name) }
+
 // deployment converts a discovery response to a deployment.
 func (d *Discoverer) deployment(a *manifestResponse) (*metadata.Deployment, error) {
 	contentType := a.head.Header.Get("Content-Type")
@@ -90,7 +93,7 @@ func (d *Discoverer) checkProtocol(m *manifest, a *manifestResponse) (bidirectio
 }
 
 func convertService(m *serviceManifest) (*metadata.Service, error) {
-	if !serviceName.MatchString(m.Name) {
+	if !IsServiceName(m.Name) {
 		return nil, invalid("service name %q is malformed", m.Name)
 	}
 	if err := metadata.CheckServiceName(m.Name); err != nil {

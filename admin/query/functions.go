@@ -9,11 +9,14 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"modernc.org/sqlite"
+
+	"platform/admin/rest"
 )
 
 // function is a function that SQLite does not have. args is the number of arguments, -1 if
@@ -86,14 +89,7 @@ var functions = map[string]function{
 	"strpos": {2, func(_ *session, args []driver.Value) (driver.Value, error) {
 		return int64(strings.Index(stringOf(args[0]), stringOf(args[1])) + 1), nil
 	}},
-	"split_part": {3, func(_ *session, args []driver.Value) (driver.Value, error) {
-		n, err := wholeOf(args[2])
-		parts := strings.Split(stringOf(args[0]), stringOf(args[1]))
-		if err != nil || n < 1 || n > int64(len(parts)) {
-			return "", err
-		}
-		return parts[n-1], nil
-	}},
+	"split_part": {3, splitPart},
 }
 
 // Functions for sums and differences of which the rewriter does not know whether they are those of
@@ -312,18 +308,109 @@ func isoOf(v driver.Value) (driver.Value, error) {
 }
 
 func arrayContains(_ *session, args []driver.Value) (driver.Value, error) {
-	var list []any
-	if err := json.Unmarshal([]byte(stringOf(args[0])), &list); err != nil {
-		return nil, fmt.Errorf("array_contains: %q is not an array", stringOf(args[0]))
+	contains, wanted := false, stringOf(args[1])
+	err := elements(stringOf(args[0]), func(element string) {
+		text := elementText(element)
+		contains = contains || text == wanted || element[0] != '"' && isNumeral(text, args[1])
+	})
+	if err != nil {
+		return nil, fmt.Errorf("array_contains: %w", err)
 	}
-	wanted := stringOf(args[1])
-	return boolean(slices.ContainsFunc(list, func(v any) bool { return fmt.Sprint(v) == wanted })), nil
+	return boolean(contains), nil
+}
+
+// elementText returns an element of a JSON array as SQLite does: the content of a text, and true as 1.
+func elementText(element string) string {
+	switch element[0] {
+	case '"':
+		var text string
+		_ = json.Unmarshal([]byte(element), &text) // cannot fail, since the array is valid
+		return text
+	case 't':
+		return "1"
+	case 'f':
+		return "0"
+	}
+	return element
+}
+
+// isNumeral reports whether a text is a number in any notation, such as 1e3.
+func isNumeral(text string, number driver.Value) bool {
+	f, isNumber := numberOf(number)
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if whole, ok := number.(int64); ok {
+			return n == whole // which a float64 may not be able to distinguish from others
+		}
+	}
+	parsed, err := strconv.ParseFloat(text, 64)
+	return isNumber && err == nil && parsed == f
 }
 
 func arrayLength(_ *session, args []driver.Value) (driver.Value, error) {
-	var list []json.RawMessage
-	if err := json.Unmarshal([]byte(stringOf(args[0])), &list); err != nil {
-		return nil, fmt.Errorf("array_length: %q is not an array", stringOf(args[0]))
+	n := int64(0)
+	if err := elements(stringOf(args[0]), func(string) { n++ }); err != nil {
+		return nil, fmt.Errorf("array_length: %w", err)
 	}
-	return int64(len(list)), nil
+	return n, nil
+}
+
+// elements calls visit for the elements of a JSON array, one at a time: a list of the elements of a large
+// value would need many times its memory.
+func elements(text string, visit func(string)) error {
+	text = strings.TrimSpace(text)
+	if !strings.HasPrefix(text, "[") || !json.Valid([]byte(text)) {
+		return fmt.Errorf("%s is not an array", rest.Shorten(text))
+	}
+	depth, start := 0, 1
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			for i++; text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
+		}
+		if end := depth == 0; end || depth == 1 && text[i] == ',' {
+			if element := strings.TrimSpace(text[start:i]); element != "" {
+				visit(element)
+			}
+			start = i + 1
+		}
+	}
+	return nil
+}
+
+// splitPart returns a part of a text, which are counted from 1, or from the end with negative numbers; "" if
+// there is none with the number.
+func splitPart(_ *session, args []driver.Value) (driver.Value, error) {
+	text, separator := stringOf(args[0]), stringOf(args[1])
+	n, err := wholeOf(args[2])
+	if err == nil && n == 0 {
+		err = errors.New("split_part: parts are counted from 1, or from the end with negative numbers; there is no part 0")
+	}
+	if err != nil {
+		return nil, err
+	}
+	parts := int64(1)
+	if separator != "" {
+		parts += int64(strings.Count(text, separator))
+	}
+	if n < 0 {
+		n += parts + 1
+	}
+	if n < 1 || n > parts {
+		return "", nil
+	}
+	for ; n > 1; n-- {
+		_, text, _ = strings.Cut(text, separator)
+	}
+	if separator != "" {
+		text, _, _ = strings.Cut(text, separator)
+	}
+	return text, nil
 }

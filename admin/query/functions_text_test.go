@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -137,3 +139,19 @@ type responseDeadline struct {
 }
 
 func (r responseDeadline) SetWriteDeadline(t time.Time) error { return r.control.SetWriteDeadline(t) }
+
+// The memory of a query is limited, but not what Go allocates while it calculates a function: that must not be
+// many times the value.
+func TestFunctionsOfLargeValuesNeedLittleMemory(t *testing.T) {
+	text := "[" + strings.Repeat("1,", maxValue/2) + "1]"
+	for name, args := range map[string][]driver.Value{
+		"array_contains": {text, int64(2)}, "array_length": {text}, "split_part": {text, ",", int64(-1)},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := functions[name].call(nil, args)
+		runtime.ReadMemStats(&after)
+		require.NoError(t, err)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(2*maxValue), name)
+	}
+}

@@ -150,13 +150,25 @@ them; --newest-first does that.`, mostSorted),
 			}
 		}
 		a.describeQueue(queue, head, entries, pauses)
-		if order == client.AsFound {
-			a.Say("An arbitrary selection of %d entries. Listing the first ones requires reading all of them:\n  platform sql \"SELECT * FROM sys_vqueues WHERE id = '%s' AND stage = 'inbox' ORDER BY sequence_number LIMIT %d\"",
-				queue.Entries(), queue.ID, *limit)
+		if footer := entriesFooter(&queue, len(entries), order); footer != "" {
+			a.Say("%s", a.Hint.Dim(footer))
 		}
 		return nil
 	})
 	return cmd
+}
+
+// entriesFooter says which of the entries of a queue are shown; "" if all are.
+func entriesFooter(q *client.VQueue, shown int, order client.Order) string {
+	switch all := q.Entries(); {
+	case uint64(shown) >= all:
+		return ""
+	case order == client.AsFound:
+		return fmt.Sprintf("Showing %d/%d entries, an arbitrary selection. Listing the first ones requires reading all of them:\n  platform sql \"SELECT * FROM sys_vqueues WHERE id = '%s' AND stage = 'inbox' ORDER BY sequence_number LIMIT %d\"",
+			shown, all, q.ID, shown)
+	default:
+		return fmt.Sprintf("Showing %d/%d entries. Use --limit to see more.", shown, all)
+	}
 }
 
 // mostSorted is the largest queue that is read completely to show its first entries.

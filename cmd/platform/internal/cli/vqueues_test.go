@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,4 +16,21 @@ func TestDescribedQueuesSayWhatIsNotShown(t *testing.T) {
 	require.Empty(t, entriesFooter(&queue, 300, client.QueueOrder))
 	require.Equal(t, "Showing 100/300 entries. Use --limit to see more.", entriesFooter(&queue, 100, client.QueueOrder))
 	require.Contains(t, entriesFooter(&queue, 100, client.AsFound), "Showing 100/300 entries, an arbitrary selection.")
+}
+
+// A token that is limited to a service may see its vqueues, but not which scopes are paused.
+func TestVQueuesAreListedWithoutPausedScopes(t *testing.T) {
+	a, out := at(t, func(w http.ResponseWriter, r *http.Request) {
+		query, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(query), "sys_user_limits") {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"message":"the table sys_user_limits requires a token that is not limited to services"}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"rows":[{"id":"vq_1","service_name":"Orders","scope":"acme","num_inbox":3}]}`)
+	})
+	cmd := a.vqueuesList()
+	cmd.SetArgs(nil)
+	require.NoError(t, cmd.ExecuteContext(t.Context()))
+	require.Contains(t, out.String(), "vq_1")
 }

@@ -111,14 +111,19 @@ func (a *app) explain() *cobra.Command {
 		Use:   "explain [code|invocation]",
 		Short: "Explain an error code, or the status of an invocation",
 		Long: `Explains an error code, or lists all codes. For an invocation, explains its status: what it waits
-for, why it failed, and what to do next.`,
+for, why it failed, and what to do next. A target, such as <object>/<key>, selects its only unfinished
+invocation or, if it has none, the only one that is kept.`,
 		Args:    cobra.MaximumNArgs(1),
-		Example: "  platform explain RT0016\n  platform explain inv_1eZuh3e9kYOt41qu4r6Lc4GeOvsM3b1KoN",
+		Example: "  platform explain RT0016\n  platform explain inv_1eZuh3e9kYOt41qu4r6Lc4GeOvsM3b1KoN\n  platform explain Signup/ada/run",
 	}
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	a.Shows(cmd, func(ctx context.Context, args []string) error {
-		if len(args) == 1 && strings.HasPrefix(args[0], "inv_") {
-			return a.explainInvocation(ctx, args[0], *asJSON)
+		if len(args) == 1 && (strings.HasPrefix(args[0], "inv_") || strings.Contains(args[0], "/")) {
+			id, err := a.invocationID(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.explainInvocation(ctx, id, *asJSON)
 		}
 		entries := errcode.All()
 		if len(args) == 1 {
@@ -128,10 +133,6 @@ for, why it failed, and what to do next.`,
 				return nil
 			}
 			entry, ok := errcode.Lookup(errorCode(args[0]))
-			if !ok && strings.Contains(args[0], "/") {
-				return command.WithHint(fmt.Errorf("%q is neither an error code nor the id of an invocation", args[0]),
-					"`platform invocations list "+term.Clean(args[0])+" --active` shows the ids of its invocations.")
-			}
 			if !ok {
 				if shortCode.MatchString(args[0]) {
 					return command.WithHint(fmt.Errorf("there is no error code %q", args[0]), "`platform explain` lists all codes.")

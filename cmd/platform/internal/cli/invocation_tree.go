@@ -15,17 +15,20 @@ import (
 
 func (a *app) invocationsDescribe() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "describe <id>",
+		Use:     "describe <id | target>",
 		Aliases: []string{"get"},
 		Short:   "Show one invocation and its journal",
+		Long: `Shows one invocation and its journal. A target, such as <object>/<key>, selects its only unfinished
+invocation or, if it has none, the only one that is kept.`,
 		Args:    cobra.ExactArgs(1),
-		Example: "  platform invocations describe inv_1…",
+		Example: "  platform invocations describe inv_1…\n  platform invocations describe Signup/ada/run",
 	}
 	request := func(ctx context.Context, args []string) (client.Invocation, *client.Response, error) {
-		if err := wantInvocationID(args[0]); err != nil {
+		id, err := a.invocationID(ctx, args[0])
+		if err != nil {
 			return client.Invocation{}, nil, err
 		}
-		inv, response, err := a.Client.Invocation(ctx, args[0])
+		inv, response, err := a.Client.Invocation(ctx, id)
 		return inv, response, command.HintNotFound(err, "It may have completed without its result being kept. `platform invocations list` shows the existing ones.")
 	}
 	return command.ViewResponse(a.App, cmd, request, func(ctx context.Context, inv client.Invocation) error {
@@ -37,13 +40,35 @@ func (a *app) invocationsDescribe() *cobra.Command {
 	})
 }
 
-// wantInvocationID fails if an argument is not an invocation id, but perhaps a target.
-func wantInvocationID(arg string) error {
+// invocationID returns the id of an invocation that is given by its id or its target. A target must have one
+// unfinished invocation or, if it has none, one that is kept.
+func (a *app) invocationID(ctx context.Context, arg string) (string, error) {
 	if strings.HasPrefix(arg, "inv_") {
-		return nil
+		return arg, nil
 	}
-	return command.WithHint(fmt.Errorf("%q is not the id of an invocation", arg),
-		"`platform invocations list "+word(strings.TrimSuffix(arg, "/"))+"` shows invocations with their ids, inv_1…")
+	target := strings.TrimSuffix(arg, "/")
+	list := "`platform invocations list " + word(target) + "` shows invocations with their ids, inv_1…"
+	if !strings.Contains(target, "/") {
+		return "", command.WithHint(fmt.Errorf("%q is not the id of an invocation", arg), list)
+	}
+	q, err := a.queryOf(ctx, target)
+	if err != nil {
+		return "", err
+	}
+	q.Limit = 2
+	for _, status := range [][]string{openStatuses, nil} {
+		q.Status = status
+		found, _, err := a.collect(ctx, q, nil)
+		switch {
+		case err != nil:
+			return "", err
+		case len(found) == 1:
+			return found[0].ID, nil
+		case len(found) > 1:
+			return "", command.WithHint(fmt.Errorf("%s has several invocations", term.Clean(target)), list)
+		}
+	}
+	return "", command.WithHint(fmt.Errorf("%s has no invocations", term.Clean(target)), "Completed invocations are deleted after their retention time.")
 }
 
 func (a *app) describeInvocation(inv client.Invocation) {

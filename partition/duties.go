@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"platform/flowcontrol"
@@ -14,6 +15,14 @@ const overloadPause = 5 * time.Millisecond
 // The functions below connect timers, rules and outbox, which know neither Raft nor the tables, to
 // the leadership.
 
+// firing bounds the FireTimers commands in progress.
+type firing struct {
+	slots  chan struct{} // a slot for each
+	failed atomic.Bool   // the last one
+}
+
+func newFiring() *firing { return &firing{slots: make(chan struct{}, maxFiring)} }
+
 // loadTimers reads a range of the timer table.
 func (l *leadership) loadTimers(from, before machine.Timer) (due []machine.Timer, more bool, err error) {
 	view := l.p.tables.View()
@@ -25,26 +34,34 @@ func (l *leadership) loadTimers(from, before machine.Timer) (due []machine.Timer
 // progress.
 func (l *leadership) fireTimers(ctx context.Context, due []machine.Timer) error {
 	select {
-	case l.fireSlots <- struct{}{}:
+	case l.firing.slots <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	done := func(o machine.Outcome, err error) {
-		if l.fireFailed.Store(err != nil); err != nil {
+		if l.firing.failed.Store(err != nil); err != nil {
 			l.timers.requeue(due)
 		}
-		<-l.fireSlots
+		<-l.firing.slots
 	}
-	for l.fireFailed.Load() {
+	for l.firing.failed.Load() {
 		if !pause(ctx, overloadPause) {
 			return context.Cause(ctx)
 		}
-		l.fireFailed.Store(false)
+		l.firing.failed.Store(false)
 	}
 	if err := l.submit(&machine.FireTimers{Timers: due}, done); err != nil {
 		done(machine.Outcome{}, err)
 	}
 	return nil
+}
+
+// newRules returns what keeps the rule book of the partition current; nil if there are no rules.
+func (l *leadership) newRules() *ruleSyncer {
+	if l.p.cfg.Flow.Rules == nil {
+		return nil
+	}
+	return newRuleSyncer(l.p.cfg.Flow.Rules, l.knownRules, l.proposeRules)
 }
 
 // knownRules returns the version of the partition's rule book.
@@ -58,6 +75,13 @@ func (l *leadership) knownRules() (uint32, error) {
 func (l *leadership) proposeRules(ctx context.Context, b *flowcontrol.Book) error {
 	_, err := l.propose(ctx, &machine.SetRules{Book: b})
 	return err
+}
+
+func (l *leadership) newOutbox() *outbox {
+	o := newOutbox(l.p.id, l.p.cfg.Count)
+	o.read, o.deliver, o.acknowledge = l.readOutbox, l.p.cfg.Deliver, l.acknowledge
+	o.log, o.memory = l.log, l.p.cfg.OutboxMemory
+	return o
 }
 
 func (l *leadership) readOutbox(to uint32, from uint64, count, bytes int) (first uint64, messages []machine.Message, more bool, err error) {

@@ -10,6 +10,7 @@ import (
 	"platform/partition/attempts"
 	"platform/partition/journal"
 	"platform/partition/machine"
+	"platform/partition/store"
 )
 
 // Record is an invocation as stored, and what the leader knows of its attempts.
@@ -41,7 +42,7 @@ func (p *Partition) Records(ctx context.Context, completed bool) iter.Seq2[Recor
 		}
 		view := p.tables.View()
 		defer view.Close()
-		if err := l.holdsLease(); err != nil {
+		if err := l.verify(ctx, leased); err != nil {
 			yield(Record{}, err)
 			return
 		}
@@ -81,27 +82,25 @@ func untilDone[T any](ctx context.Context, seq iter.Seq2[T, error]) iter.Seq2[T,
 // Inspect reads an invocation and optionally its journal; ErrNotFound if there is none. It
 // is linearizable.
 func (p *Partition) Inspect(ctx context.Context, id ids.Invocation, withJournal bool) (Record, []journal.Entry, error) {
-	l, err := p.leader()
-	if err != nil {
-		return Record{}, nil, err
-	}
-	view := p.tables.View()
-	defer view.Close()
-	inv, err := view.Invocation(id)
-	if err != nil {
-		return Record{}, nil, fmt.Errorf("read %s: %w", id, err)
-	}
+	var record Record
 	var entries []journal.Entry
-	if inv != nil && withJournal {
-		if entries, _, err = view.Journal(id, inv.Length, math.MaxInt); err != nil {
-			return Record{}, nil, fmt.Errorf("read journal of %s: %w", id, err)
+	l, err := p.read(ctx, linearizable, func(view *store.View) error {
+		inv, err := view.Invocation(id)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", id, err)
 		}
-	}
-	record := p.record(inv)
-	if err := l.confirm(ctx); err != nil {
+		if inv != nil && withJournal {
+			if entries, _, err = view.Journal(id, inv.Length, math.MaxInt); err != nil {
+				return fmt.Errorf("read journal of %s: %w", id, err)
+			}
+		}
+		record = p.record(inv)
+		return nil
+	})
+	if err != nil {
 		return Record{}, nil, err
 	}
-	if inv == nil {
+	if record.Invocation == nil {
 		return Record{}, nil, ErrNotFound
 	}
 	shift := l.timeShift()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,31 +35,65 @@ var (
 // because a leader that abandoned its duties may resume them within the same term.
 type leadership struct {
 	p       *Partition
+	log     *slog.Logger
 	ctx     context.Context //nolint:containedctx // ends with the leadership
 	abandon context.CancelCauseFunc
 	left    chan struct{} // closed once it has ended and its attempts are aborted
-	epoch   uint64
-	term    uint64 // Raft's; everything committed before it has been applied here
+
+	epoch uint64
+	term  uint64 // Raft's; everything committed before it has been applied here
 	// previousLevel is the highest feature level at which previous leaders wrote.
 	previousLevel feature.Level
-	clock         *clock
-	proposer      *raftgroup.Proposer[machine.Outcome]
-	bulkProgress  pendingCounts // bulk commands, which the progress that follows must not overtake
-	unapplied     pendingCounts // bytes of state that is set, so that it may not be in the tables yet
-	large         *largeCommands
-	session       attempts.Session
-	recent        *recent
-	waiters       *waiters
-	timers        *timers
-	fireSlots     chan struct{} // a slot for each FireTimers command in progress
-	fireFailed    atomic.Bool   // the last one failed
-	outbox        *outbox
-	rules         *ruleSyncer // nil if there are no rules
-	lister        *lister
-	log           *slog.Logger
+
+	// Proposing.
+	clock        *clock
+	proposer     *raftgroup.Proposer[machine.Outcome]
+	recent       *recent
+	large        *largeCommands
+	bulkProgress pendingCounts // bulk commands, which the progress that follows must not overtake
+	unapplied    pendingCounts // bytes of state that is set, so that it may not be in the tables yet
+
+	// Receivers of effects.
+	waiters *waiters
+	session attempts.Session
+	timers  *timers
+	outbox  *outbox
+
+	firing *firing
+	rules  *ruleSyncer // nil if there are no rules
+	lister *lister
 }
 
+// newLeadership returns a leadership that has proposed nothing and has started nothing.
 func (p *Partition) newLeadership(ctx context.Context, term uint64) (*leadership, error) {
+	previous, err := p.beforeLeading(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := &leadership{
+		p: p, log: p.log.With("leader_epoch", previous.Epoch+1), left: make(chan struct{}),
+		epoch: previous.Epoch + 1, term: term, previousLevel: previous.Level,
+		clock: newClock(previous.Clock, p.cfg.Clock.Now), recent: newRecent(), large: newLargeCommands(),
+		waiters: newWaiters(), firing: newFiring(),
+	}
+	settings := p.cfg.Proposals
+	settings.Seal = l.seal
+	if l.proposer, err = raftgroup.NewProposer[machine.Outcome](p.group, settings); err != nil {
+		return nil, err
+	}
+	l.ctx, l.abandon = context.WithCancelCause(ctx)
+	// From here on l is passed on. It is complete before any of these runs or has an attempt, see serve.
+	l.timers = newTimers(l.clock.Millis, l.loadTimers, l.fireTimers)
+	l.outbox = l.newOutbox()
+	l.rules = l.newRules()
+	l.lister = newLister(p.tables, p.cfg.ListingMemory, l.ctx.Done())
+	l.session = p.cfg.Invoker.Open(attemptSource{l})
+	return l, nil
+}
+
+// beforeLeading returns what previous leaders have left, once the clock is known. It fails if this server must
+// not lead with its configuration, or its version.
+func (p *Partition) beforeLeading(ctx context.Context) (codec.Meta, error) {
 	previous, err := p.previous()
 	if err == nil && p.cfg.Flow.toBeChecked() {
 		err = p.checkFlowControl()
@@ -70,37 +103,12 @@ func (p *Partition) newLeadership(ctx context.Context, term uint64) (*leadership
 		err = feature.CheckCluster(max(previous.Level, feature.Level1), time.Time{})
 	}
 	if err != nil {
-		return nil, err
+		return codec.Meta{}, err
 	}
 	waitCtx, cancel := context.WithTimeout(ctx, clockTimeout)
+	defer cancel()
 	p.cfg.Clock.AwaitNow(waitCtx)
-	cancel()
-	l := &leadership{
-		p: p, epoch: previous.Epoch + 1, term: term, previousLevel: previous.Level,
-		clock: newClock(previous.Clock, p.cfg.Clock.Now), waiters: newWaiters(), recent: newRecent(), large: newLargeCommands(),
-		fireSlots: make(chan struct{}, maxFiring), left: make(chan struct{}),
-		log: p.log.With("leader_epoch", previous.Epoch+1),
-	}
-	l.ctx, l.abandon = context.WithCancelCause(ctx)
-	settings := p.cfg.Proposals
-	settings.Seal = l.seal
-	l.proposer, err = raftgroup.NewProposer[machine.Outcome](p.group, settings)
-	if err != nil {
-		return nil, err
-	}
-	l.timers = newTimers(l.clock.Millis, l.loadTimers, l.fireTimers)
-	l.outbox = newOutbox(p.id, p.cfg.Count)
-	if p.cfg.OutboxMemory != nil {
-		l.outbox.memory = p.cfg.OutboxMemory
-	}
-	l.outbox.read, l.outbox.deliver, l.outbox.acknowledge, l.outbox.log = l.readOutbox, p.cfg.Deliver, l.acknowledge, l.log
-	if p.cfg.Flow.Rules != nil {
-		l.rules = newRuleSyncer(p.cfg.Flow.Rules)
-		l.rules.known, l.rules.propose = l.knownRules, l.proposeRules
-	}
-	l.lister = newLister(p.tables, p.cfg.ListingMemory, l.ctx.Done())
-	l.session = p.cfg.Invoker.Open(attemptSource{l})
-	return l, nil
+	return previous, nil
 }
 
 // previous returns the newest announced epoch and the time of the log. The caller has been

@@ -71,7 +71,7 @@ func (p *Partition) List(ctx context.Context, q *List) (Listed, error) {
 	if err := r.run(ctx); err != nil {
 		return Listed{}, fmt.Errorf("list partition %d: %w", p.id, err)
 	}
-	if err := l.holdsLease(); err != nil {
+	if err := l.verify(ctx, leased); err != nil {
 		return Listed{}, err
 	}
 	return r.out, nil

@@ -7,6 +7,7 @@ import (
 	"platform/flowcontrol"
 	"platform/internal/feature"
 	"platform/partition/machine"
+	"platform/partition/store"
 )
 
 // Operate proposes an operation and returns once it is applied. Of a *machine.PauseQueue
@@ -59,15 +60,14 @@ func (l *leadership) pauseOf(requested *machine.Pause) *machine.Pause {
 
 // State reads the state of an object. It is linearizable.
 func (p *Partition) State(ctx context.Context, o machine.Object, limit int) (entries []machine.StateEntry, complete bool, err error) {
-	l, err := p.leader()
+	_, err = p.read(ctx, linearizable, func(view *store.View) (err error) {
+		if entries, complete, err = view.Values(o, limit); err != nil {
+			err = fmt.Errorf("read state of %v: %w", o, err)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, false, err
 	}
-	view := p.tables.View()
-	defer view.Close()
-	entries, complete, err = view.Values(o, limit)
-	if err != nil {
-		return nil, false, fmt.Errorf("read state of %v: %w", o, err)
-	}
-	return entries, complete, l.confirm(ctx)
+	return entries, complete, nil
 }

@@ -77,6 +77,9 @@ func (c Config) withDefaults() Config {
 	if c.Clock == nil {
 		c.Clock = machineClock{}
 	}
+	if c.OutboxMemory == nil {
+		c.OutboxMemory = NewOutboxMemory()
+	}
 	if c.ListingMemory == nil {
 		c.ListingMemory = NewListingMemory(128 << 20)
 	}

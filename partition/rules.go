@@ -29,8 +29,8 @@ type ruleSyncer struct {
 	newer   *notice    // broadcasts changes of version
 }
 
-func newRuleSyncer(source RuleSource) *ruleSyncer {
-	return &ruleSyncer{source: source, newer: newNotice()}
+func newRuleSyncer(source RuleSource, known func() (uint32, error), propose func(context.Context, *flowcontrol.Book) error) *ruleSyncer {
+	return &ruleSyncer{source: source, known: known, propose: propose, newer: newNotice()}
 }
 
 // maxRulesPause is the longest delay before a rejected book is proposed again.

@@ -73,8 +73,7 @@ func (tt *ruleTable) versions() (list []uint32) {
 
 // keep runs a syncer until the test ends.
 func keep(t *testing.T, tt *ruleTable) *ruleSyncer {
-	k := newRuleSyncer(tt)
-	k.known, k.propose = tt.version, tt.propose
+	k := newRuleSyncer(tt, tt.version, tt.propose)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- k.Run(ctx) }()

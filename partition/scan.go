@@ -120,19 +120,17 @@ const (
 // Scan reads one page of the rows that s selects. Its duration is bounded: it opens a view
 // of the tables and closes it before it returns. See Scan.Strong for the age of the view.
 func (p *Partition) Scan(ctx context.Context, s *Scan) (Page, error) {
-	l, err := p.leader()
-	if err != nil {
-		return Page{}, err
-	}
-	page, err := p.page(ctx, s)
-	if err != nil {
-		return Page{}, fmt.Errorf("scan partition %d: %w", p.id, err)
-	}
+	fresh := leased
 	if s.Strong {
-		err = l.confirm(ctx)
-	} else {
-		err = l.holdsLease()
+		fresh = linearizable
 	}
+	var page Page
+	l, err := p.read(ctx, fresh, func(view *store.View) (err error) {
+		if page, err = p.page(ctx, view, s); err != nil {
+			err = fmt.Errorf("scan partition %d: %w", p.id, err)
+		}
+		return err
+	})
 	if err != nil {
 		return Page{}, err
 	}
@@ -144,10 +142,8 @@ func (p *Partition) Scan(ctx context.Context, s *Scan) (Page, error) {
 	return page, nil
 }
 
-// page reads one page from the tables of this replica.
-func (p *Partition) page(ctx context.Context, s *Scan) (Page, error) {
-	view := p.tables.View()
-	defer view.Close()
+// page reads one page from a view.
+func (p *Partition) page(ctx context.Context, view *store.View, s *Scan) (Page, error) {
 	sc := scanner{p: p, s: s, view: view, done: ctx.Done()}
 	err := sc.run()
 	if err == nil && ctx.Err() != nil {

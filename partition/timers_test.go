@@ -239,7 +239,7 @@ func TestSeveralBatchesOfTimersAreInProgress(t *testing.T) {
 		proposer, err := raftgroup.NewProposer[machine.Outcome](new(raftgroup.Group), raftgroup.ProposerConfig{Seal: seal})
 		require.NoError(t, err) // it is not running, so nothing has an outcome
 		l := &leadership{
-			p: &Partition{cfg: Config{Level: func() feature.Level { return feature.Newest }}}, proposer: proposer, fireSlots: make(chan struct{}, maxFiring),
+			p: &Partition{cfg: Config{Level: func() feature.Level { return feature.Newest }}}, proposer: proposer, firing: newFiring(),
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		for range maxFiring {

@@ -11,7 +11,7 @@ const withholdPause = 5 * time.Millisecond
 
 // judgeByLog lets Raft decide by term and log about a candidate that is a nonvoter in this
 // replica's configuration. Raft would reject such a candidate, although its own, newer
-// configuration may give it a vote. See DESIGN.md, "Promotions and demotions".
+// configuration may give it a vote. See ELECTIONS.md, "Promotions and demotions".
 func (p *port) judgeByLog(command any) {
 	var header *raft.RPCHeader
 	switch c := command.(type) {

@@ -26,7 +26,7 @@ const maxUnsent = 256 << 10
 //
 // The transport flushes each frame separately, which costs three system calls per attempt.
 // Here one goroutine sends what has accumulated since its last call, for all streams.
-// DESIGN.md has the measurements.
+// See DESIGN.md.
 //
 // conn also inspects how the peer begins, how many frames it sends, and how streams end, see greeting, frameBudget and
 // resetFilter.

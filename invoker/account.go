@@ -21,10 +21,10 @@ func (c *account) begin(need int) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.need = need
-	free := b.smallStarts.len() == 0 && b.fits(need)
+	free := b.smallStarts.len() == 0 && b.fitsLocked(need)
 	overtakes := free && need <= smallTransit
-	if c.closed || free && b.startWaiters.len() == 0 || c.reserved(need) || overtakes && b.overtakes() {
-		c.add(&c.in, need)
+	if c.closed || free && b.startWaiters.len() == 0 || c.reservedLocked(need) || overtakes && b.overtakesLocked() {
+		c.addLocked(&c.in, need)
 		return nil
 	}
 	c.granted = make(chan struct{})
@@ -43,13 +43,13 @@ func (c *account) loaded(size int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	more := size - c.in
-	if !c.closed && more > 0 && !b.fits(more) && b.counted() > c.in-c.inReserve() && !c.reserved(size) {
-		c.add(&c.in, -c.in)
-		b.admit()
+	if !c.closed && more > 0 && !b.fitsLocked(more) && b.countedLocked() > c.in-c.inReserveLocked() && !c.reservedLocked(size) {
+		c.addLocked(&c.in, -c.in)
+		b.admitLocked()
 		return false
 	}
-	c.add(&c.in, more)
-	b.admit()
+	c.addLocked(&c.in, more)
+	b.admitLocked()
 	return true
 }
 
@@ -57,18 +57,18 @@ func (c *account) loaded(size int) bool {
 func (c *account) unload() {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
-	c.add(&c.in, -c.in)
-	c.b.admit()
+	c.addLocked(&c.in, -c.in)
+	c.b.admitLocked()
 }
 
 // send counts bytes that wait to be sent; false if the attempt would hold too many.
 func (c *account) send(n int) bool {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
-	if c.exceeds(n) {
+	if c.exceedsLocked(n) {
 		return false
 	}
-	c.add(&c.in, n)
+	c.addLocked(&c.in, n)
 	return true
 }
 
@@ -76,8 +76,8 @@ func (c *account) send(n int) bool {
 func (c *account) sent(n int) {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
-	c.add(&c.in, -min(n, c.in))
-	c.b.admit()
+	c.addLocked(&c.in, -min(n, c.in))
+	c.b.admitLocked()
 }
 
 // received sets how many bytes of the endpoint are held. It returns false if that is too
@@ -89,16 +89,16 @@ func (c *account) received(out int) bool {
 	if out == c.out {
 		return true
 	}
-	if c.exceeds(out - c.out) {
+	if c.exceedsLocked(out - c.out) {
 		return false
 	}
-	c.add(&c.out, out-c.out)
+	c.addLocked(&c.out, out-c.out)
 	if b.overdrawn == c {
 		if b.progress = time.Now(); out == 0 {
 			b.overdrawn = nil
 		}
 	}
-	b.admit()
+	b.admitLocked()
 	return true
 }
 
@@ -108,13 +108,13 @@ func (c *account) read() <-chan struct{} {
 	b := c.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c.closed || c.out == 0 || b.overdrawn == c || b.fits(0) && b.readWaiters.len() == 0 || c.reserved(c.out) {
+	if c.closed || c.out == 0 || b.overdrawn == c || b.fitsLocked(0) && b.readWaiters.len() == 0 || c.reservedLocked(c.out) {
 		return nil
 	}
 	c.granted = make(chan struct{})
 	b.readWaiters.push(c)
 	grant := c.granted
-	b.admit()
+	b.admitLocked()
 	return grant
 }
 
@@ -126,11 +126,11 @@ func (c *account) hold(n int) (grant <-chan struct{}, ok bool) {
 	b := c.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c.exceeds(n) {
+	if c.exceedsLocked(n) {
 		return nil, false
 	}
-	if c.closed || b.overdrawn == c || b.fits(n) && b.readWaiters.len() == 0 && b.holdWaiters.len() == 0 || c.reserved(c.out+n) {
-		if c.add(&c.out, n); b.overdrawn == c {
+	if c.closed || b.overdrawn == c || b.fitsLocked(n) && b.readWaiters.len() == 0 && b.holdWaiters.len() == 0 || c.reservedLocked(c.out+n) {
+		if c.addLocked(&c.out, n); b.overdrawn == c {
 			b.progress = time.Now()
 		}
 		return nil, true
@@ -138,7 +138,7 @@ func (c *account) hold(n int) (grant <-chan struct{}, ok bool) {
 	c.need, c.granted = n, make(chan struct{})
 	b.holdWaiters.push(c)
 	grant = c.granted
-	b.admit()
+	b.admitLocked()
 	return grant, true
 }
 
@@ -147,58 +147,58 @@ func (c *account) close() {
 	b := c.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c.add(&c.in, -c.in)
-	c.add(&c.out, -c.out)
+	c.addLocked(&c.in, -c.in)
+	c.addLocked(&c.out, -c.out)
 	c.closed = true
 	if c.reserve {
-		b.reserveUsed -= c.inReserve()
+		b.reserveUsed -= c.inReserveLocked()
 		c.reserve = false
 		b.reserved--
 	}
-	c.wake()
+	c.wakeLocked()
 	if b.overdrawn == c {
 		b.overdrawn = nil
 	}
-	b.admit()
+	b.admitLocked()
 }
 
-func (c *account) wake() {
+func (c *account) wakeLocked() {
 	if c.granted != nil {
 		close(c.granted)
 		c.granted = nil
 	}
 }
 
-func (c *account) add(to *int, n int) {
+func (c *account) addLocked(to *int, n int) {
 	if !c.closed {
-		before := c.inReserve()
+		before := c.inReserveLocked()
 		*to += n
 		c.b.used += n
-		c.b.reserveUsed += c.inReserve() - before
+		c.b.reserveUsed += c.inReserveLocked() - before
 	}
 }
 
-func (c *account) exceeds(n int) bool {
+func (c *account) exceedsLocked(n int) bool {
 	return c.b.ceiling > 0 && n > 0 && c.in+c.out+n > c.b.ceiling
 }
 
-// reserved reports whether the attempt may hold n bytes although the budget is used up: few
-// bytes, in a reserve for such attempts. b.mu is held.
-func (c *account) reserved(n int) bool {
+// reservedLocked reports whether the attempt may hold n bytes although the budget is used up: few
+// bytes, in a reserve for such attempts.
+func (c *account) reservedLocked(n int) bool {
 	if n > smallTransit {
 		return false
 	}
 	if !c.reserve && (c.b.reserved+1)*smallTransit <= c.b.limit/reserveShare {
 		c.reserve = true
 		c.b.reserved++
-		c.b.reserveUsed += c.inReserve()
-		c.b.admit()
+		c.b.reserveUsed += c.inReserveLocked()
+		c.b.admitLocked()
 	}
 	return c.reserve
 }
 
-// inReserve is how many bytes of the attempt count against the reserve.
-func (c *account) inReserve() int {
+// inReserveLocked is how many bytes of the attempt count against the reserve.
+func (c *account) inReserveLocked() int {
 	if !c.reserve {
 		return 0
 	}

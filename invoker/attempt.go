@@ -94,5 +94,5 @@ func (a *attempt) decide(inv *machine.Invocation, pin machine.Pin) error {
 // errEnded is returned to the stream of an attempt that has ended.
 var errEnded = errors.New("the attempt has ended")
 
-// open reports whether data from the endpoint is still relevant; t.mu is held.
-func (a *attempt) open() bool { return a.t.a == a && a.t.state.open() }
+// openLocked reports whether data from the endpoint is still relevant.
+func (a *attempt) openLocked() bool { return a.t.a == a && a.t.state.open() }

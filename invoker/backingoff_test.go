@@ -108,13 +108,13 @@ func TestTextsOfManyFailuresAreBounded(t *testing.T) {
 	for i := range tasks {
 		tasks[i] = newTask(s, ids.Invocation{}, 1)
 		f := failureOf(errors.New(strings.Repeat("m", briefText)))
-		tasks[i].setLast(f)
-		require.True(t, tasks[i].repeats(f))
+		tasks[i].setLastLocked(f)
+		require.True(t, tasks[i].repeatsLocked(f))
 		held += len(tasks[i].last.Message)
 	}
 	require.LessOrEqual(t, held, maxBriefTexts+count*lineText)
 	for _, task := range tasks {
-		task.setLast(nil)
+		task.setLastLocked(nil)
 	}
 	require.Zero(t, iv.failureTexts.Load())
 }

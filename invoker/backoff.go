@@ -2,10 +2,10 @@ package invoker
 
 import "platform/flowcontrol"
 
-// shed drops the record of a task that is backing off, if there are more than maxRecords. While
+// shedLocked drops the record of a task that is backing off, if there are more than maxRecords. While
 // an endpoint is down, that may concern all invocations of a node. The task keeps what it needs
-// to wait for a slot, and its record is read again with the journal. t.mu is held.
-func (t *task) shed() {
+// to wait for a slot, and its record is read again with the journal.
+func (t *task) shedLocked() {
 	if t.inv == nil || t.state != backingOff {
 		return
 	}
@@ -15,13 +15,12 @@ func (t *task) shed() {
 		return
 	}
 	records.Add(-1)
-	key, resumed := t.queue()
+	key, resumed := t.queueLocked()
 	t.inv, t.vqueue, t.resumed = nil, key.Clone(), resumed
 }
 
-// queue returns where the task waits for a slot, and whether it has been attempted before. t.mu
-// is held.
-func (t *task) queue() (key flowcontrol.QueueKey, resumed bool) {
+// queueLocked returns where the task waits for a slot, and whether it has been attempted before.
+func (t *task) queueLocked() (key flowcontrol.QueueKey, resumed bool) {
 	if t.inv == nil {
 		return t.vqueue, t.resumed
 	}

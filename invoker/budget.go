@@ -13,7 +13,7 @@ import (
 // whose function has responded. If all memory were held by waiting attempts, they would deadlock. Therefore one attempt at a
 // time may overdraw the budget, until everything that it has received is in the log.
 //
-// Attempts with little data do not wait behind those with much: see reserved.
+// Attempts with little data do not wait behind those with much: see reservedLocked.
 type budget struct {
 	limit   int // bytes; 0: none
 	ceiling int // bytes of one attempt; 0: none
@@ -52,10 +52,10 @@ const (
 	reserveShare = 4
 )
 
-// overtakes counts a small attempt that starts before the large ones that wait. It returns false if as many
+// overtakesLocked counts a small attempt that starts before the large ones that wait. It returns false if as many
 // have overtaken the first of these as fit into the reserve: those that follow wait behind it, so that it starts as soon
 // as they have ended.
-func (b *budget) overtakes() bool {
+func (b *budget) overtakesLocked() bool {
 	if b.overtaken >= b.limit/reserveShare/smallTransit {
 		return false
 	}
@@ -63,48 +63,48 @@ func (b *budget) overtakes() bool {
 	return true
 }
 
-// fits reports whether n more bytes are within the limit. A request above the limit fits
+// fitsLocked reports whether n more bytes are within the limit. A request above the limit fits
 // when nothing else is in use.
-func (b *budget) fits(n int) bool {
-	used := b.counted()
+func (b *budget) fitsLocked(n int) bool {
+	used := b.countedLocked()
 	return b.limit == 0 || used == 0 || used < b.limit && used+n <= b.limit
 }
 
-// counted is what counts against the limit: attempts in the reserve must not keep a large one
+// countedLocked is what counts against the limit: attempts in the reserve must not keep a large one
 // waiting.
-func (b *budget) counted() int { return b.used - b.reserveUsed }
+func (b *budget) countedLocked() int { return b.used - b.reserveUsed }
 
-// admit resumes waiting attempts that fit: first those that read, so that the memory they
+// admitLocked resumes waiting attempts that fit: first those that read, so that the memory they
 // hold is released, then those whose function has ended. Each queue is FIFO.
-func (b *budget) admit() {
+func (b *budget) admitLocked() {
 	for b.readWaiters.len() > 0 {
 		c := b.readWaiters.first()
-		if !b.mayReceive(c, 0) {
+		if !b.mayReceiveLocked(c, 0) {
 			return
 		}
 		b.readWaiters.pop()
-		c.wake()
+		c.wakeLocked()
 	}
 	for b.holdWaiters.len() > 0 {
 		c := b.holdWaiters.first()
-		if !b.mayReceive(c, c.need) {
+		if !b.mayReceiveLocked(c, c.need) {
 			return
 		}
 		b.holdWaiters.pop()
-		c.add(&c.out, c.need)
-		c.wake()
+		c.addLocked(&c.out, c.need)
+		c.wakeLocked()
 	}
-	for b.admitStart() {
+	for b.admitStartLocked() {
 	}
 }
 
-// admitStart resumes the next attempt that waits to start: the first small one, unless too many of them have
+// admitStartLocked resumes the next attempt that waits to start: the first small one, unless too many of them have
 // overtaken the first large one.
-func (b *budget) admitStart() bool {
+func (b *budget) admitStartLocked() bool {
 	queue := &b.startWaiters
 	if b.smallStarts.len() > 0 {
 		c := b.smallStarts.first()
-		if c.closed || b.fits(c.need) && (b.startWaiters.len() == 0 || b.overtakes()) {
+		if c.closed || b.fitsLocked(c.need) && (b.startWaiters.len() == 0 || b.overtakesLocked()) {
 			queue = &b.smallStarts
 		}
 	}
@@ -112,34 +112,34 @@ func (b *budget) admitStart() bool {
 		return false
 	}
 	c := queue.first()
-	if !c.closed && !b.fits(c.need) {
+	if !c.closed && !b.fitsLocked(c.need) {
 		return false
 	}
 	if queue.pop(); queue == &b.startWaiters {
 		b.overtaken = 0
 	}
-	c.add(&c.in, c.need)
-	c.wake()
+	c.addLocked(&c.in, c.need)
+	c.wakeLocked()
 	return true
 }
 
-// mayReceive reports whether the first of the waiting attempts may receive n more bytes: because they
+// mayReceiveLocked reports whether the first of the waiting attempts may receive n more bytes: because they
 // fit, or because it is the one that may overdraw.
-func (b *budget) mayReceive(c *account, n int) bool {
-	if c.closed || b.fits(n) {
+func (b *budget) mayReceiveLocked(c *account, n int) bool {
+	if c.closed || b.fitsLocked(n) {
 		return true
 	}
 	if b.overdrawn != nil {
-		b.watchOverdraft()
+		b.watchOverdraftLocked()
 		return false
 	}
 	b.overdrawn, b.progress = c, time.Now()
 	return true
 }
 
-// watchOverdraft checks periodically whether the overdraft makes progress, while others
+// watchOverdraftLocked checks periodically whether the overdraft makes progress, while others
 // wait for it.
-func (b *budget) watchOverdraft() {
+func (b *budget) watchOverdraftLocked() {
 	if b.overdraftTimer == nil {
 		b.overdraftTimer = time.AfterFunc(overdraftTime, b.endOverdraft)
 	}
@@ -153,5 +153,5 @@ func (b *budget) endOverdraft() {
 	if b.overdrawn != nil && time.Since(b.progress) >= overdraftTime {
 		b.overdrawn = nil
 	}
-	b.admit()
+	b.admitLocked()
 }

@@ -57,7 +57,7 @@ func TestSmallAttemptsOvertakeALargeOneOnlySoOften(t *testing.T) {
 	for i := range reserve {
 		reserve[i].b = b
 		require.Nil(t, reserve[i].begin(1)) // they fit
-		require.True(t, reserve[i].reserved(1))
+		require.True(t, reserve[i].reservedLocked(1))
 	}
 	holder, large, next := account{b: b}, account{b: b}, account{b: b}
 	require.Nil(t, holder.begin(b.limit-10*smallTransit))
@@ -98,7 +98,7 @@ func TestWaitingSmallAttemptsStartFirst(t *testing.T) {
 	var reserve [4]account
 	for i := range reserve {
 		reserve[i].b = b
-		require.True(t, reserve[i].reserved(1))
+		require.True(t, reserve[i].reservedLocked(1))
 	}
 	require.Nil(t, holder.begin(16*smallTransit))
 	first, second := large.begin(15*smallTransit), small.begin(1)
@@ -471,14 +471,14 @@ func TestSmallAttemptsDoNotStarveALargeOne(t *testing.T) {
 	}
 	require.True(t, isOver(turn))
 	require.Equal(t, b.limit+smallTransit, b.used)
-	require.Equal(t, b.limit, b.counted())
+	require.Equal(t, b.limit, b.countedLocked())
 	large.close()
-	require.Zero(t, b.counted())
+	require.Zero(t, b.countedLocked())
 	require.True(t, last.send(2*smallTransit))
-	require.Equal(t, 2*smallTransit, b.counted(), "it is no longer small")
+	require.Equal(t, 2*smallTransit, b.countedLocked(), "it is no longer small")
 	last.close()
 	require.Zero(t, b.used)
-	require.Zero(t, b.counted())
+	require.Zero(t, b.countedLocked())
 }
 
 // TestTheBudgetDoesNotRetainAdmittedAttempts requires that an attempt that has waited can be
@@ -546,13 +546,13 @@ func TestMemoryDoesNotStayFreeWhileAttemptsWait(t *testing.T) {
 				c.received(size())
 			}
 			before := waiting(b)
-			b.admit()
+			b.admitLocked()
 			require.Equal(t, before, waiting(b), "event %d, after %d others", event, n)
 		}
 		for _, c := range accounts {
 			c.close()
 		}
-		require.Zero(t, [4]int{b.used, b.counted(), b.reserved, b.startWaiters.len() + b.smallStarts.len()})
+		require.Zero(t, [4]int{b.used, b.countedLocked(), b.reserved, b.startWaiters.len() + b.smallStarts.len()})
 		if b.overdraftTimer != nil {
 			b.overdraftTimer.Stop()
 		}

@@ -47,8 +47,8 @@ func (iv *Invoker) scanOpen(at time.Time) {
 	}
 }
 
-// releaseSlot releases a slot, nil for none, and starts a waiting attempt. No task's mutex
-// may be held.
+// releaseSlot releases a slot, nil for none, and starts a waiting attempt. The caller must not
+// hold the mutex of a task.
 func (iv *Invoker) releaseSlot(s *share) {
 	if s != nil {
 		iv.pass(iv.slots.release(s))

@@ -100,12 +100,12 @@ func TestEarlyNotificationsWaitForTheReplay(t *testing.T) {
 		task.notify(&machine.Notify{Index: index, Entry: journal.Entry{Type: journal.SleepCompletion, Payload: []byte{8, byte(index), 0x22, 0}}})
 	}
 	require.Empty(t, s.chunks)
-	task.move(replayed)
+	task.moveLocked(replayed)
 	a.notifications.next = 4 // the replay held 0 to 3
 	for _, n := range a.notifications.early {
-		a.notify(n)
+		a.notifyLocked(n)
 	}
-	a.notify(&machine.Notify{Index: 5, Entry: journal.Entry{Type: journal.SleepCompletion}})
+	a.notifyLocked(&machine.Notify{Index: 5, Entry: journal.Entry{Type: journal.SleepCompletion}})
 	want := append(unhex(t, "800c000000000004 08042200"), unhex(t, "800c000000000004 08052200")...)
 	require.Equal(t, want, s.bytes())
 }
@@ -136,7 +136,7 @@ func TestRunAckOfVersion7(t *testing.T) {
 	a := &attempt{t: task, stream: s, plan: &plan{version: protocol.V7}, memory: attemptMemory{account: account{b: &budget{}}}, notifications: notificationQueue{next: 1, acks: map[uint32]struct{}{1: {}}}}
 	task.a = a
 	for i, id := range []byte{1, 2, 1} {
-		a.notify(&machine.Notify{Index: uint32(i + 2), Entry: journal.Entry{Type: journal.RunCompletion, Payload: []byte{8, id, 0x2a, 0}}})
+		a.notifyLocked(&machine.Notify{Index: uint32(i + 2), Entry: journal.Entry{Type: journal.RunCompletion, Payload: []byte{8, id, 0x2a, 0}}})
 	}
 	require.Equal(t, unhex(t, "0007000000000002 0801 8011000000000004 08022a00 8011000000000004 08012a00"), s.bytes(),
 		"an acknowledgement once, and only of what this attempt proposed")

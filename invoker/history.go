@@ -12,15 +12,15 @@ import (
 // failure that is equal to the previous one is recorded only if the handler has made progress
 // in between, or if the invocation was admitted again or has another leader.
 
-// retryRecord returns the progress that records the failure of an attempt that is retried;
-// nil if it need not be recorded. t.mu is held.
-func (t *task) retryRecord(f *failure) *machine.Progress {
+// retryRecordLocked returns the progress that records the failure of an attempt that is retried;
+// nil if it need not be recorded.
+func (t *task) retryRecordLocked(f *failure) *machine.Progress {
 	digest := digestOf(f)
 	if t.recorded == digest || t.s.iv.level() < feature.Level4 {
 		return nil
 	}
 	t.recorded = digest
-	step := machine.Step{Kind: machine.StepRetry, Failure: f.Brief(), Attempts: uint32(t.retry.total), Cause: t.causeOf(f)}
+	step := machine.Step{Kind: machine.StepRetry, Failure: f.Brief(), Attempts: uint32(t.retry.total), Cause: t.causeOfLocked(f)}
 	return &machine.Progress{ID: t.id, Attempt: t.number, Pin: t.pin, Steps: []machine.Step{step}, Errors: t.retry.report()}
 }
 
@@ -35,9 +35,9 @@ func (t *task) retryRecorded(o machine.Outcome, err error) {
 	t.recorded = 0
 }
 
-// causeOf returns the cause of a failure for the record of the invocation, which keeps when it
-// first failed for that cause; 0: unknown. t.mu is held.
-func (t *task) causeOf(f *failure) uint64 {
+// causeOfLocked returns the cause of a failure for the record of the invocation, which keeps when it
+// first failed for that cause; 0: unknown.
+func (t *task) causeOfLocked(f *failure) uint64 {
 	if t.inv == nil || t.s.iv.level() < feature.Level4 {
 		return 0
 	}

@@ -45,7 +45,7 @@ type Invoker struct {
 	silentAttempts silentAttempts
 	processPauses  *processPauses
 	failureTexts   atomic.Int64 // bytes, see maxFailureTexts
-	backoffRecords atomic.Int64 // of tasks that back off, see shed
+	backoffRecords atomic.Int64 // of tasks that back off, see shedLocked
 
 	mu       sync.Mutex // covers sessions
 	sessions map[*Session]struct{}

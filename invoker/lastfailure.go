@@ -15,8 +15,8 @@ const (
 	lineText      = 128
 )
 
-// setLast replaces the last failure; nil: there is none. t.mu is held.
-func (t *task) setLast(f *failure) {
+// setLastLocked replaces the last failure; nil: there is none.
+func (t *task) setLastLocked(f *failure) {
 	texts := &t.s.iv.failureTexts
 	texts.Add(-t.lastTexts)
 	t.last, t.lastTexts, t.lastAt = f, 0, time.Time{}
@@ -42,8 +42,8 @@ func (t *task) setLast(f *failure) {
 	t.last = &brief
 }
 
-// repeats reports whether f is like the last failure. t.mu is held.
-func (t *task) repeats(f *failure) bool {
+// repeatsLocked reports whether f is like the last failure.
+func (t *task) repeatsLocked(f *failure) bool {
 	return t.last != nil && t.last.ErrorCode == f.ErrorCode &&
 		(t.last.Message == f.Message || t.last.Message == clip(f.Message, briefText) || t.last.Message == clip(f.Message, lineText))
 }

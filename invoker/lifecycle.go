@@ -71,7 +71,7 @@ type transition struct {
 }
 
 // transitions is the lifecycle of a task. An event without an entry has no effect. A
-// transition to backingOff or gone releases the attempt and its slot, see task.end.
+// transition to backingOff or gone releases the attempt and its slot, see task.endLocked.
 var transitions = [stateCount][eventCount]transition{
 	waiting: {
 		granted: {to: loading},

@@ -23,7 +23,7 @@ func (a *attempt) Hold(n int) error {
 	}
 	defer a.leave()
 	a.t.mu.Lock()
-	if !a.open() {
+	if !a.openLocked() {
 		a.t.mu.Unlock()
 		return errEnded
 	}
@@ -35,17 +35,17 @@ func (a *attempt) Hold(n int) error {
 		return errEnded
 	}
 	defer a.t.mu.Unlock()
-	if a.touch(); grant != nil {
+	if a.touchLocked(); grant != nil {
 		a.activity.held = true
 		a.t.mu.Unlock()
 		<-grant // at the latest when the attempt ends
 		a.t.mu.Lock()
 		a.activity.held = false
-		a.touch()
+		a.touchLocked()
 	}
 	a.memory.undelivered += n
 	a.memory.counted += n
-	if !a.open() {
+	if !a.openLocked() {
 		return errEnded
 	}
 	return nil
@@ -56,12 +56,12 @@ func (a *attempt) Release(n int) {
 	a.t.mu.Lock()
 	defer a.t.mu.Unlock()
 	a.memory.undelivered -= n
-	a.count()
+	a.countLocked()
 }
 
-// count updates the budget with the data that the attempt has received and that is not in
-// the log; t.mu is held. It returns false if that is too much.
-func (a *attempt) count() bool {
+// countLocked updates the budget with the data that the attempt has received and that is not in
+// the log. It returns false if that is too much.
+func (a *attempt) countLocked() bool {
 	holds := a.memory.undelivered + a.decoder.Size() + a.progress.bytes + a.t.volume
 	if holds == a.memory.counted {
 		return true
@@ -82,11 +82,11 @@ func (a *attempt) throttle() {
 	t := a.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for a.open() && t.volume >= openVolume {
+	for a.openLocked() && t.volume >= openVolume {
 		a.activity.held = true
 		t.moved.Wait()
 	}
-	if a.open() {
+	if a.openLocked() {
 		if grant := a.memory.read(); grant != nil {
 			a.activity.held = true
 			t.mu.Unlock()
@@ -96,6 +96,6 @@ func (a *attempt) throttle() {
 	}
 	if a.activity.held {
 		a.activity.held = false
-		a.touch()
+		a.touchLocked()
 	}
 }

@@ -23,8 +23,8 @@ func (q *notificationQueue) wantAck(completion uint32) {
 	q.acks[completion] = struct{}{}
 }
 
-// notify writes a notification, once and in order; t.mu is held.
-func (a *attempt) notify(n *machine.Notify) {
+// notifyLocked writes a notification, once and in order.
+func (a *attempt) notifyLocked(n *machine.Notify) {
 	if a.t.state == loading {
 		if a.notifications.reading {
 			a.notifications.early = append(a.notifications.early, n)
@@ -35,23 +35,23 @@ func (a *attempt) notify(n *machine.Notify) {
 		return // already replayed, or left to the next attempt's replay
 	}
 	if !a.memory.send(len(n.Entry.Payload)) {
-		a.t.move(suspend) // the endpoint does not read; the next attempt replays the notification
+		a.t.moveLocked(suspend) // the endpoint does not read; the next attempt replays the notification
 		return
 	}
 	a.notifications.next = n.Index + 1
-	a.touch()
+	a.touchLocked()
 	if a.plan.version >= protocol.V7 {
 		a.handler.notified(n)
 	}
-	if n.Entry.Type == journal.RunCompletion && len(a.notifications.acks) > 0 && a.acknowledge(n.Entry.Payload) {
+	if n.Entry.Type == journal.RunCompletion && len(a.notifications.acks) > 0 && a.acknowledgeLocked(n.Entry.Payload) {
 		return
 	}
 	b := make([]byte, 0, protocol.HeaderLen+min(len(n.Entry.Payload), smallPayload))
 	a.stream.Write(appendEntry(b, nil, a.plan.wire(&n.Entry))...)
 }
 
-// acknowledge sends an ack for a proposal of this attempt that requested only that.
-func (a *attempt) acknowledge(payload []byte) bool {
+// acknowledgeLocked sends an ack for a proposal of this attempt that requested only that.
+func (a *attempt) acknowledgeLocked(payload []byte) bool {
 	n, err := journal.ParseNotification(payload)
 	if err != nil {
 		return false

@@ -83,9 +83,9 @@ func (o *openings) expire(now time.Time) {
 	}
 }
 
-// heldBack reports whether new invocations of a service must wait, and sets a timer for
+// heldBackLocked reports whether new invocations of a service must wait, and sets a timer for
 // them.
-func (q *slots) heldBack(s *share, now time.Time) bool {
+func (q *slots) heldBackLocked(s *share, now time.Time) bool {
 	o := &s.openings
 	o.expire(now)
 	if o.counts[openingResumed] == 0 || o.counts[openingFresh] < maxFreshOpenings {
@@ -123,7 +123,7 @@ func (q *slots) roomMade(a *opening) {
 }
 
 // responded records that the endpoint has responded to an attempt, and starts attempts that
-// were held back because of it. No task's mutex may be held.
+// were held back because of it. The caller must not hold the mutex of a task.
 func (iv *Invoker) responded(a *opening) {
 	q := &iv.slots
 	q.mu.Lock()
@@ -132,7 +132,7 @@ func (iv *Invoker) responded(a *opening) {
 		q.mu.Unlock()
 		return
 	}
-	short := q.updateHeap(s, time.Now())
+	short := q.updateHeapLocked(s, time.Now())
 	q.mu.Unlock()
 	iv.startNext(short)
 }
@@ -142,7 +142,7 @@ func (iv *Invoker) reopen(s *share) {
 	q := &iv.slots
 	q.mu.Lock()
 	s.openings.watched = false
-	short := q.updateHeap(s, time.Now())
+	short := q.updateHeapLocked(s, time.Now())
 	q.mu.Unlock()
 	iv.startNext(short)
 }

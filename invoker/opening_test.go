@@ -55,7 +55,7 @@ func (l *queueing) later(d time.Duration) {
 		for _, a := range o.order.all[o.order.head:] {
 			a.since = a.since.Add(-d)
 		}
-		l.updateHeap(s, time.Now())
+		l.updateHeapLocked(s, time.Now())
 	}
 }
 
@@ -95,7 +95,7 @@ func TestNewWorkIsHeldBackBehindWorkInProgress(t *testing.T) {
 			reopened++
 			l.mu.Lock()
 			s.openings.watched = false
-			l.updateHeap(s, time.Now())
+			l.updateHeapLocked(s, time.Now())
 			l.mu.Unlock()
 			l.startAll()
 		}
@@ -112,7 +112,7 @@ func TestNewWorkIsHeldBackBehindWorkInProgress(t *testing.T) {
 
 		l.mu.Lock()
 		require.True(t, l.started[1].share.openings.end(l.started[1].opening)) // answered
-		l.updateHeap(l.started[1].share, time.Now())
+		l.updateHeapLocked(l.started[1].share, time.Now())
 		l.mu.Unlock()
 		l.startAll()
 		require.Equal(t, uint64(100), l.started[len(l.started)-1].number, "one for each that is answered")
@@ -189,7 +189,7 @@ func TestOpeningsAreBounded(t *testing.T) {
 			require.Equal(r, len(open), l.used)
 			require.Equal(r, arrived, l.used+l.waiting)
 			for name, s := range l.shares {
-				next, ok := l.pick(s, s.resumed.len, s.fresh.len, now)
+				next, ok := l.pickLocked(s, s.resumed.len, s.fresh.len, now)
 				require.False(r, ok, "%s: a resumed one: %v", name, next)
 				require.Equal(r, s.waiting, s.resumed.len+s.fresh.len)
 				resumed, fresh := 0, 0
@@ -202,7 +202,7 @@ func TestOpeningsAreBounded(t *testing.T) {
 				}
 				require.GreaterOrEqual(r, s.openings.counts[openingResumed], resumed)
 				require.GreaterOrEqual(r, s.openings.counts[openingFresh], fresh)
-				require.False(r, l.heldBack(s, now) && s.openings.counts[openingResumed] == 0)
+				require.False(r, l.heldBackLocked(s, now) && s.openings.counts[openingResumed] == 0)
 				require.GreaterOrEqual(r, s.openings.counts[openingRoom], 0)
 			}
 		}
@@ -224,7 +224,7 @@ func TestOpeningsAreBounded(t *testing.T) {
 					open = append(open, w)
 					l.mu.Lock()
 					w.share.openings.end(w.opening)
-					l.updateHeap(w.share, time.Now())
+					l.updateHeapLocked(w.share, time.Now())
 					l.mu.Unlock()
 				}
 			case 7, 8:

@@ -89,18 +89,18 @@ func (q *slots) probed(p *probe, r probeResult) (more bool) {
 	return more
 }
 
-// suspends decides whether to request a silent attempt to suspend; t.mu is held. Before the
+// suspendsLocked decides whether to request a silent attempt to suspend. Before the
 // inactivity timeout, the reason is a lack of slots.
-func (a *attempt) suspends(now time.Time) bool {
+func (a *attempt) suspendsLocked(now time.Time) bool {
 	silence := now.Sub(a.activity.last)
 	left := a.plan.options.InactivityTimeout - silence
 	if left <= 0 {
 		return true
 	}
-	if a.handler.idle() && !a.makesRoom(now) {
+	if a.handler.idle() && !a.makesRoomLocked(now) {
 		return false
 	}
-	if _, computing := a.maxSilence(); silence < computing && !a.handler.idle() {
+	if _, computing := a.maxSilenceLocked(); silence < computing && !a.handler.idle() {
 		a.activity.probe = a.s.iv.slots.probe(a.t.slot, a.t.inv.Target.Handler, now)
 		if a.activity.suspendPostponed = a.activity.probe == nil; a.activity.suspendPostponed {
 			return false
@@ -110,8 +110,8 @@ func (a *attempt) suspends(now time.Time) bool {
 	return true
 }
 
-// makesRoom decides whether an idle attempt may be asked to suspend; t.mu is held.
-func (a *attempt) makesRoom(now time.Time) (ok bool) {
+// makesRoomLocked decides whether an idle attempt may be asked to suspend.
+func (a *attempt) makesRoomLocked(now time.Time) (ok bool) {
 	q, s := &a.s.iv.slots, a.t.slot
 	if _, over := q.pressure(s.service); over {
 		return true
@@ -121,30 +121,30 @@ func (a *attempt) makesRoom(now time.Time) (ok bool) {
 	return ok
 }
 
-// probeAnswered processes the first message of a silent attempt after a probe; t.mu is held.
-func (a *attempt) probeAnswered(t journal.Type) {
+// probeAnsweredLocked processes the first message of a silent attempt after a probe.
+func (a *attempt) probeAnsweredLocked(t journal.Type) {
 	switch {
 	case a.activity.probe == nil:
 	case t == protocol.Suspension:
-		a.endProbe(waits)
+		a.endProbeLocked(waits)
 	case a.activity.probe.late:
 		a.activity.probe = nil
 	default:
-		a.endProbe(computes)
+		a.endProbeLocked(computes)
 	}
 }
 
-// checkProbe ends the probe after probeTimeout; t.mu is held.
-func (a *attempt) checkProbe(now time.Time) {
+// checkProbeLocked ends the probe after probeTimeout.
+func (a *attempt) checkProbeLocked(now time.Time) {
 	if p := a.activity.probe; p != nil && !p.late && now.Sub(p.at) >= probeTimeout {
-		a.endProbe(computes)
+		a.endProbeLocked(computes)
 		p.late = true
 		a.activity.probe = p
 	}
 }
 
-// endProbe ends the probe, if there is one; t.mu is held.
-func (a *attempt) endProbe(r probeResult) {
+// endProbeLocked ends the probe, if there is one.
+func (a *attempt) endProbeLocked(r probeResult) {
 	p := a.activity.probe
 	if p == nil {
 		return

@@ -85,7 +85,7 @@ func (t *task) dropped(a *attempt, parts [][]machine.Step) bool {
 	for _, steps := range parts {
 		t.volume -= stepsSize(steps)
 	}
-	a.count()
+	a.countLocked()
 	t.moved.Broadcast()
 	conclude := t.state == failing && t.pending == 0
 	t.mu.Unlock()

@@ -18,14 +18,14 @@ func (a *attempt) Response(h endpoint.Head) {
 	t := a.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !a.open() {
+	if !a.openLocked() {
 		return
 	}
-	a.touch()
+	a.touchLocked()
 	a.activity.responded = true
-	a.endSilence()
+	a.endSilenceLocked()
 	if t.state == streaming && a.s.iv.slots.short.Load() {
-		a.s.timers.wake(a.deadline()) // earlier than before the response
+		a.s.timers.wake(a.deadlineLocked()) // earlier than before the response
 	}
 	if server := first(h.Header["X-Restate-Server"]); server != "" {
 		t.server = server
@@ -35,8 +35,8 @@ func (a *attempt) Response(h endpoint.Head) {
 		return
 	}
 	a.refusal.failure = f
-	t.move(refuse)
-	a.s.timers.wake(a.deadline())
+	t.moveLocked(refuse)
+	a.s.timers.wake(a.deadlineLocked())
 }
 
 // Data decodes messages and proposes the commands in them.
@@ -67,10 +67,10 @@ func (a *attempt) read(p []byte) (token *actionWaiter, f *failure) {
 	t := a.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !a.open() {
+	if !a.openLocked() {
 		return nil, nil
 	}
-	a.touch()
+	a.touchLocked()
 	if t.state == rejected {
 		if a.refusal.read(p) {
 			return nil, nil
@@ -78,7 +78,7 @@ func (a *attempt) read(p []byte) (token *actionWaiter, f *failure) {
 		return nil, a.refusal.take()
 	}
 	a.decoder.Feed(p)
-	if !a.count() {
+	if !a.countLocked() {
 		return nil, a.tooLarge()
 	}
 	return a.messagesLocked()
@@ -91,11 +91,11 @@ func (a *attempt) messages() (token *actionWaiter, f *failure) {
 	return a.messagesLocked()
 }
 
-// messagesLocked handles the complete messages; t.mu is held.
+// messagesLocked handles the complete messages.
 func (a *attempt) messagesLocked() (token *actionWaiter, f *failure) {
 	t := a.t
-	for a.open() {
-		if token = a.actionToken(); token != nil {
+	for a.openLocked() {
+		if token = a.actionTokenLocked(); token != nil {
 			break
 		}
 		m, ok, err := a.decoder.Next()
@@ -105,16 +105,16 @@ func (a *attempt) messagesLocked() (token *actionWaiter, f *failure) {
 		if !ok {
 			break
 		}
-		if f := a.message(&m); f != nil {
+		if f := a.messageLocked(&m); f != nil {
 			return nil, f
 		}
 	}
 	if t.a != a {
 		return nil, nil
 	}
-	a.count()
+	a.countLocked()
 	if t.state.open() && a.handler.idle() && a.s.iv.slots.short.Load() {
-		a.s.timers.wake(a.deadline()) // which is now earlier than at the last check
+		a.s.timers.wake(a.deadlineLocked()) // which is now earlier than at the last check
 	}
 	return token, nil
 }
@@ -126,7 +126,7 @@ func (a *attempt) End(err error) {
 	}
 	defer a.leave()
 	a.t.mu.Lock()
-	open := a.open()
+	open := a.openLocked()
 	f := a.refusal.take()
 	partial := a.decoder.Partial()
 	a.t.mu.Unlock()
@@ -144,17 +144,17 @@ func (a *attempt) End(err error) {
 	a.fail(f)
 }
 
-// message handles one message; t.mu is held.
-func (a *attempt) message(m *protocol.Message) *failure {
+// messageLocked handles one message.
+func (a *attempt) messageLocked(m *protocol.Message) *failure {
 	if warn := a.s.iv.cfg.MessageSizeWarning; warn > 0 && len(m.Payload) >= warn {
 		a.s.log.Warn("large message from endpoint", "invocation_id", a.t.id, "message", protocol.Name(m.Type), "bytes", len(m.Payload))
 	}
-	a.probeAnswered(m.Type)
+	a.probeAnsweredLocked(m.Type)
 	switch m.Type {
 	case protocol.ProposeRunCompletion:
-		return a.propose(m)
+		return a.proposeLocked(m)
 	case protocol.End:
-		return a.ended()
+		return a.endedLocked()
 	case protocol.Suspension:
 		await, err := protocol.ParseSuspension(a.plan.version, m.Payload)
 		if err == nil {
@@ -163,7 +163,7 @@ func (a *attempt) message(m *protocol.Message) *failure {
 		if err != nil {
 			return failureOf(err)
 		}
-		a.finish(machine.Step{Kind: machine.StepSuspend, Await: await})
+		a.finishLocked(machine.Step{Kind: machine.StepSuspend, Await: await})
 		return nil
 	case protocol.Error:
 		e, err := protocol.ParseError(a.plan.version, m.Payload)
@@ -173,17 +173,17 @@ func (a *attempt) message(m *protocol.Message) *failure {
 		return failureFrom(&e)
 	case protocol.AwaitingOn:
 		if a.plan.version >= protocol.V7 {
-			return a.awaits(m)
+			return a.awaitsLocked(m)
 		}
 	}
 	if !m.Type.IsCommand() {
 		return failureOf(errcode.New(errcode.RT0012, "unexpected message %s", protocol.Name(m.Type)))
 	}
-	return a.command(m)
+	return a.commandLocked(m)
 }
 
-// awaits records the reported await, for operators.
-func (a *attempt) awaits(m *protocol.Message) *failure {
+// awaitsLocked records the reported await, for operators.
+func (a *attempt) awaitsLocked(m *protocol.Message) *failure {
 	await, err := protocol.ParseAwaitingOn(m.Payload)
 	if err == nil {
 		err = protocol.CheckDepth(await.On, a.s.iv.cfg.MaxAwaitDepth)
@@ -195,7 +195,7 @@ func (a *attempt) awaits(m *protocol.Message) *failure {
 	return nil
 }
 
-func (a *attempt) propose(m *protocol.Message) *failure {
+func (a *attempt) proposeLocked(m *protocol.Message) *failure {
 	completion, notification, err := protocol.ParseRunProposal(m.Payload)
 	if err != nil {
 		return failureOf(err)
@@ -211,31 +211,31 @@ func (a *attempt) propose(m *protocol.Message) *failure {
 	return nil
 }
 
-func (a *attempt) ended() *failure {
+func (a *attempt) endedLocked() *failure {
 	if !a.handler.output {
 		return failureOf(errcode.New(errcode.RT0012, "the handler ended without an output"))
 	}
-	a.finish(machine.Step{Kind: machine.StepEnd})
+	a.finishLocked(machine.Step{Kind: machine.StepEnd})
 	return nil
 }
 
-// finish adds the step that ends the attempt, and half-closes immediately: endpoints wait
+// finishLocked adds the step that ends the attempt, and half-closes immediately: endpoints wait
 // for that before they end the response.
-func (a *attempt) finish(last machine.Step) {
+func (a *attempt) finishLocked(last machine.Step) {
 	a.progress.add(last, false)
 	a.lastStep = last.Kind
-	a.t.move(finish)
+	a.t.moveLocked(finish)
 	if a.decoder.Partial() {
 		a.s.log.Debug("endpoint sent data after it ended the attempt", "invocation_id", a.t.id, "code", errcode.RT0012)
 	}
 }
 
-func (a *attempt) command(m *protocol.Message) *failure {
+func (a *attempt) commandLocked(m *protocol.Message) *failure {
 	step, c, err := a.s.iv.step(a.t.inv, a.handler.commands, m, &a.handler.completions)
 	if err == nil {
-		err = a.changesState(m.Type, &c)
+		err = a.changesStateLocked(m.Type, &c)
 	}
-	if !a.open() {
+	if !a.openLocked() {
 		return nil // it was aborted while the state was measured
 	}
 	if err != nil {
@@ -245,7 +245,7 @@ func (a *attempt) command(m *protocol.Message) *failure {
 		return f
 	}
 	a.progress.add(step, passive(m.Type))
-	a.traceCommand(m)
+	a.traceCommandLocked(m)
 	a.handler.sent(m.Type)
 	return nil
 }

@@ -130,23 +130,23 @@ func (a *attempt) replay(r *attempts.Replay) bool {
 	for i := range r.Entries {
 		a.handler.replayed(&r.Entries[i])
 	}
-	a.startSpan(r.Invocation)
-	a.reportStart()
+	a.startSpanLocked(r.Invocation)
+	a.reportStartLocked()
 	a.stream.Write(a.plan.replay(r, &t.retry)...)
-	t.move(replayed)
+	t.moveLocked(replayed)
 	a.notifications.next = uint32(len(r.Entries))
 	for _, n := range a.notifications.early {
-		a.notify(n)
+		a.notifyLocked(n)
 	}
 	a.notifications.early = nil
 	if len(t.input) > keptInput {
 		t.input = nil
 	}
-	a.touch()
+	a.touchLocked()
 	a.activity.requestedAt = a.activity.last
 	a.s.timers.opened(a)
 	if !a.plan.bidirectional {
-		t.move(suspend)
+		t.moveLocked(suspend)
 	}
 	return true
 }

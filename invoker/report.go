@@ -11,22 +11,22 @@ import (
 	"platform/partition/machine"
 )
 
-// report records and logs a failure; a repeated one is logged at debug level. t.mu is held.
-func (t *task) report(f *failure) {
+// reportLocked records and logs a failure; a repeated one is logged at debug level.
+func (t *task) reportLocked(f *failure) {
 	service := ""
 	if t.inv != nil {
 		service = t.inv.Target.Service
 	}
 	t.s.iv.cfg.Stats.AttemptFailed(service)
-	repeated := t.repeats(f)
-	t.setLast(f)
-	level, fields := t.warning(repeated)
+	repeated := t.repeatsLocked(f)
+	t.setLastLocked(f)
+	level, fields := t.warningLocked(repeated)
 	t.s.log.Log(context.Background(), level, "attempt failed", append(fields, "failed_attempts", t.retry.total+1)...)
 }
 
-// reportEnd logs that there will be no further attempt; t.mu is held.
-func (t *task) reportEnd(how machine.StepKind) {
-	level, fields := t.warning(false)
+// reportEndLocked logs that there will be no further attempt.
+func (t *task) reportEndLocked(how machine.StepKind) {
+	level, fields := t.warningLocked(false)
 	fields = append(fields, "failed_attempts", t.retry.total)
 	if how == machine.StepFail {
 		t.s.log.Log(context.Background(), level, "invocation failed with its last attempt", fields...)
@@ -35,9 +35,9 @@ func (t *task) reportEnd(how machine.StepKind) {
 	}
 }
 
-// warning returns the level and fields for logging the last failure: debug if it is
+// warningLocked returns the level and fields for logging the last failure: debug if it is
 // repeated or sampled.
-func (t *task) warning(quiet bool) (slog.Level, []any) {
+func (t *task) warningLocked(quiet bool) (slog.Level, []any) {
 	level := slog.LevelDebug
 	target := ""
 	if t.inv != nil {
@@ -47,7 +47,7 @@ func (t *task) warning(quiet bool) (slog.Level, []any) {
 		"invocation_id", t.id, "target", target, "deployment_id", t.deployed.Deployment,
 		"code", t.last.ErrorCode, "err", clip(t.last.Message, loggedText),
 	}
-	fields = t.traced(fields)
+	fields = t.tracedLocked(fields)
 	if quiet {
 		return level, fields
 	}
@@ -61,28 +61,28 @@ func (t *task) warning(quiet bool) (slog.Level, []any) {
 	return level, fields
 }
 
-// reportStart logs the start of an attempt; t.mu is held.
-func (a *attempt) reportStart() {
+// reportStartLocked logs the start of an attempt.
+func (a *attempt) reportStartLocked() {
 	if a.s.log.Enabled(context.Background(), slog.LevelDebug) {
-		a.s.log.Debug("attempt started", append(a.about(), "journal_entries", a.t.inv.Length, "failed_attempts", a.t.retry.total)...)
+		a.s.log.Debug("attempt started", append(a.aboutLocked(), "journal_entries", a.t.inv.Length, "failed_attempts", a.t.retry.total)...)
 	}
 }
 
-// reportOutcome logs how an attempt ended; t.mu is held.
-func (a *attempt) reportOutcome(how stats.Outcome, now time.Time) {
+// reportOutcomeLocked logs how an attempt ended.
+func (a *attempt) reportOutcomeLocked(how stats.Outcome, now time.Time) {
 	if a.t.inv != nil && a.s.log.Enabled(context.Background(), slog.LevelDebug) {
-		a.s.log.Debug("attempt ended", append(a.about(), "outcome", how.String(), "duration", now.Sub(a.t.started))...)
+		a.s.log.Debug("attempt ended", append(a.aboutLocked(), "outcome", how.String(), "duration", now.Sub(a.t.started))...)
 	}
 }
 
-// about returns the fields of log records about an attempt; t.mu is held.
-func (a *attempt) about() []any {
+// aboutLocked returns the fields of log records about an attempt.
+func (a *attempt) aboutLocked() []any {
 	t := a.t
-	return t.traced([]any{"invocation_id", t.id, "target", t.inv.Target.String(), "deployment_id", t.deployed.Deployment})
+	return t.tracedLocked([]any{"invocation_id", t.id, "target", t.inv.Target.String(), "deployment_id", t.deployed.Deployment})
 }
 
-// traced adds the trace of the invocation to the fields of a log record. t.mu is held.
-func (t *task) traced(fields []any) []any {
+// tracedLocked adds the trace of the invocation to the fields of a log record.
+func (t *task) tracedLocked(fields []any) []any {
 	if t.inv == nil {
 		return fields
 	}

@@ -237,9 +237,9 @@ func TestRetryCountIsReportedAndResetByACommand(t *testing.T) {
 		require.EqualValues(t, 3, r.sinceEntry, "an attempt that never reached the endpoint does not count there")
 		require.Equal(t, 4, r.total)
 		task := &task{retry: r}
-		task.stored(&machine.Progress{Steps: []machine.Step{{Kind: machine.StepRunCompletion}}})
+		task.storedLocked(&machine.Progress{Steps: []machine.Step{{Kind: machine.StepRunCompletion}}})
 		require.EqualValues(t, 3, task.retry.sinceEntry)
-		task.stored(&machine.Progress{Steps: []machine.Step{{Kind: machine.StepCommand}}})
+		task.storedLocked(&machine.Progress{Steps: []machine.Step{{Kind: machine.StepCommand}}})
 		require.Zero(t, task.retry.sinceEntry)
 		require.Equal(t, 4, task.retry.failures, "the policy's count goes on")
 	})

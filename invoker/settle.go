@@ -17,7 +17,7 @@ func (t *task) proposed(a *attempt, p *machine.Progress, volume int, final bool,
 	t.volume -= volume
 	if t.a == a && a != nil {
 		a.state.settled += len(p.Steps)
-		a.count()
+		a.countLocked()
 	}
 	t.moved.Broadcast()
 	if t.a != a || t.state == gone {
@@ -32,13 +32,13 @@ func (t *task) proposed(a *attempt, p *machine.Progress, volume int, final bool,
 	case coded:
 		refused = failureOf(err)
 	case err != nil, o.Code == machine.Stale:
-		slot = t.end(drop)
+		slot = t.endLocked(drop)
 	case o.Code != machine.OK:
 		refused = failureOf(errcode.New(errcode.RT0012, "the server rejected a message of the handler"))
 	case final:
-		slot = t.end(stored)
+		slot = t.endLocked(stored)
 	default:
-		t.stored(p)
+		t.storedLocked(p)
 	}
 	if refused != nil && !own {
 		if a.progress.rejected { // it fails already
@@ -63,8 +63,8 @@ func (t *task) proposed(a *attempt, p *machine.Progress, volume int, final bool,
 	}
 }
 
-// stored records that progress of the attempt is in the journal.
-func (t *task) stored(p *machine.Progress) {
+// storedLocked records that progress of the attempt is in the journal.
+func (t *task) storedLocked(p *machine.Progress) {
 	t.pin, t.input = p.Pin, nil
 	for i := range p.Steps {
 		if p.Steps[i].Kind == machine.StepCommand {
@@ -79,13 +79,13 @@ func (t *task) stored(p *machine.Progress) {
 func (a *attempt) fail(f *failure) {
 	t := a.t
 	t.mu.Lock()
-	if t.a != a || !a.open() && t.state != finishing {
+	if t.a != a || !a.openLocked() && t.state != finishing {
 		t.mu.Unlock()
 		return
 	}
 	f.reached = t.state != loading
 	a.failure = f
-	t.move(fail)
+	t.moveLocked(fail)
 	t.mu.Unlock()
 	a.flush(true)
 	t.mu.Lock()
@@ -104,11 +104,11 @@ func (t *task) conclude(a *attempt) {
 		return
 	}
 	f := a.failure
-	t.report(f)
-	delay, again, last := t.next(a)
+	t.reportLocked(f)
+	delay, again, last := t.nextLocked(a)
 	if again {
-		p := t.retryRecord(f)
-		slot := t.backOff(retry, delay)
+		p := t.retryRecordLocked(f)
+		slot := t.backOffLocked(retry, delay)
 		t.mu.Unlock()
 		t.s.iv.releaseSlot(slot)
 		if p != nil {
@@ -116,11 +116,11 @@ func (t *task) conclude(a *attempt) {
 		}
 		return
 	}
-	t.move(report)
+	t.moveLocked(report)
 	if last != machine.StepYield {
-		t.reportEnd(last)
+		t.reportEndLocked(last)
 	}
-	step := machine.Step{Kind: last, Failure: &f.AttemptFailure, Cause: t.causeOf(f)}
+	step := machine.Step{Kind: last, Failure: &f.AttemptFailure, Cause: t.causeOfLocked(f)}
 	level := t.s.iv.level()
 	if last == machine.StepPause {
 		step.Unretryable = f.behavior == pauseNow && level >= feature.Level3
@@ -134,12 +134,12 @@ func (t *task) conclude(a *attempt) {
 	t.s.part.Propose(p, func(o machine.Outcome, err error) { t.proposed(a, p, 0, true, o, err) })
 }
 
-// backOff makes a transition to backingOff. It returns the slot, which the caller releases
+// backOffLocked makes a transition to backingOff. It returns the slot, which the caller releases
 // after t.mu.
-func (t *task) backOff(e event, delay time.Duration) (slot *share) {
-	slot = t.end(e)
+func (t *task) backOffLocked(e event, delay time.Duration) (slot *share) {
+	slot = t.endLocked(e)
 	t.input = nil // read again, since many may wait
-	t.shed()
+	t.shedLocked()
 	t.due = time.Now().Add(delay)
 	t.s.timers.backOff(t)
 	return slot
@@ -153,16 +153,16 @@ func (t *task) refused(a *attempt, f *failure) {
 		t.mu.Unlock()
 		return
 	}
-	t.report(f)
+	t.reportLocked(f)
 	delay, _ := t.retry.next(f, &t.s.iv.cfg.Defaults.Retry)
-	slot := t.backOff(unstored, delay)
+	slot := t.backOffLocked(unstored, delay)
 	t.mu.Unlock()
 	t.s.iv.releaseSlot(slot)
 }
 
-// next returns the delay before the attempt after a failed one, or else the last step of
-// the invocation; t.mu is held.
-func (t *task) next(a *attempt) (delay time.Duration, again bool, last machine.StepKind) {
+// nextLocked returns the delay before the attempt after a failed one, or else the last step of
+// the invocation.
+func (t *task) nextLocked(a *attempt) (delay time.Duration, again bool, last machine.StepKind) {
 	f, policy := a.failure, &t.s.iv.cfg.Defaults.Retry
 	if a.plan != nil {
 		policy = &a.plan.options.Retry
@@ -187,8 +187,8 @@ func (t *task) next(a *attempt) (delay time.Duration, again bool, last machine.S
 func (t *task) resume() {
 	t.mu.Lock()
 	// The timer queue may still contain a backoff that was cut short.
-	over := !time.Now().Before(t.due) && t.move(due)
-	key, resumed := t.queue()
+	over := !time.Now().Before(t.due) && t.moveLocked(due)
+	key, resumed := t.queueLocked()
 	t.mu.Unlock()
 	if over {
 		t.s.iv.enqueue(key, resumed, waiter{t: t})
@@ -219,11 +219,11 @@ func (t *task) hasten(cancel bool) {
 	if cancel && (t.state.open() || t.state.settling()) {
 		t.cancelled = true
 	}
-	early := t.move(due)
+	early := t.moveLocked(due)
 	if early {
 		t.retry.renew()
 	}
-	key, resumed := t.queue()
+	key, resumed := t.queueLocked()
 	t.mu.Unlock()
 	if early {
 		t.s.iv.enqueue(key, resumed, waiter{t: t})

@@ -8,10 +8,10 @@ import (
 // notInHeap is the heap index of a share that waits for no slot.
 const notInHeap = -1
 
-// updateHeap adds a service to the heap of waiting ones, updates or removes it. It returns
+// updateHeapLocked adds a service to the heap of waiting ones, updates or removes it. It returns
 // true if it was added.
-func (q *slots) updateHeap(s *share, now time.Time) bool {
-	eligible := s.resumed.len > 0 || s.fresh.len > 0 && !q.heldBack(s, now)
+func (q *slots) updateHeapLocked(s *share, now time.Time) bool {
+	eligible := s.resumed.len > 0 || s.fresh.len > 0 && !q.heldBackLocked(s, now)
 	switch {
 	case eligible && s.heapIndex == notInHeap:
 		heap.Push(&q.waitingShares, s)

@@ -100,11 +100,11 @@ func (q *slots) acquire(key flowcontrol.QueueKey, resumed bool, w *waiter) (got,
 	} else {
 		freshLen++
 	}
-	next, ok := q.pick(s, resumedLen, freshLen, now)
+	next, ok := q.pickLocked(s, resumedLen, freshLen, now)
 	// While others wait for a token, next decides who gets it, and whether there is one.
 	inTurns := q.starts.Limited() && (q.waiting > 0 || !q.starts.Has(now))
 	if ok && next == resumed && l.len == 0 && !inTurns {
-		q.take(s, w, resumed, now)
+		q.takeLocked(s, w, resumed, now)
 		return true, false, false
 	}
 	w.since = now.UnixNano()
@@ -112,12 +112,12 @@ func (q *slots) acquire(key flowcontrol.QueueKey, resumed bool, w *waiter) (got,
 	s.waiting++
 	q.waiting++
 	q.short.Store(true)
-	return false, ok || inTurns, q.updateHeap(s, now)
+	return false, ok || inTurns, q.updateHeapLocked(s, now)
 }
 
-// allows reports whether a service may take one more slot while it leaves one free for each
+// allowsLocked reports whether a service may take one more slot while it leaves one free for each
 // room slots that it holds.
-func (q *slots) allows(s *share, room int) bool {
+func (q *slots) allowsLocked(s *share, room int) bool {
 	if q.perService > 0 && s.used >= q.perService {
 		return false
 	}
@@ -125,21 +125,21 @@ func (q *slots) allows(s *share, room int) bool {
 	return q.limit == 0 || s.used < room*free
 }
 
-// pick returns which invocations of a service are next, resumed or new ones, and whether
+// pickLocked returns which invocations of a service are next, resumed or new ones, and whether
 // they may take a slot now.
-func (q *slots) pick(s *share, resumed, fresh int, now time.Time) (next, ok bool) {
-	newcomers := fresh > 0 && !q.heldBack(s, now)
+func (q *slots) pickLocked(s *share, resumed, fresh int, now time.Time) (next, ok bool) {
+	newcomers := fresh > 0 && !q.heldBackLocked(s, now)
 	switch {
-	case newcomers && q.allows(s, headroom) && (resumed == 0 || s.row >= resumedInRow):
+	case newcomers && q.allowsLocked(s, headroom) && (resumed == 0 || s.row >= resumedInRow):
 		return false, true
 	case newcomers && s.row >= maxResumedInRow:
-		return false, q.allows(s, resumedHeadroom)
+		return false, q.allowsLocked(s, resumedHeadroom)
 	}
-	return true, resumed > 0 && q.allows(s, resumedHeadroom)
+	return true, resumed > 0 && q.allowsLocked(s, resumedHeadroom)
 }
 
-// take assigns a slot to an invocation of a service.
-func (q *slots) take(s *share, w *waiter, resumed bool, now time.Time) {
+// takeLocked assigns a slot to an invocation of a service.
+func (q *slots) takeLocked(s *share, w *waiter, resumed bool, now time.Time) {
 	switch {
 	case !resumed:
 		s.row = 0
@@ -179,7 +179,7 @@ func (q *slots) releaseLocked(s *share) (w waiter, passed bool) {
 	q.used--
 	s.used--
 	now := time.Now()
-	q.updateHeap(s, now)
+	q.updateHeapLocked(s, now)
 	if s.waiting == 0 && s.used == 0 {
 		delete(q.shares, s.service)
 	}
@@ -199,7 +199,7 @@ func (q *slots) leave(ended *Session) {
 		}
 		s.waiting -= left
 		q.waiting -= left
-		q.updateHeap(s, now)
+		q.updateHeapLocked(s, now)
 		if s.waiting == 0 && s.used == 0 {
 			delete(q.shares, service)
 		}
@@ -218,11 +218,11 @@ func (q *slots) next() (w waiter, ok bool) {
 }
 
 func (q *slots) nextLocked(now time.Time) (w waiter, ok bool) {
-	if q.waiting > 0 && !q.mayStart(now) {
+	if q.waiting > 0 && !q.mayStartLocked(now) {
 		return w, false
 	}
 	for i, s := range q.waitingShares { // nearly always the first
-		resumed, ok := q.pick(s, s.resumed.len, s.fresh.len, now)
+		resumed, ok := q.pickLocked(s, s.resumed.len, s.fresh.len, now)
 		if !ok {
 			if i == 0 && q.used == q.limit {
 				break
@@ -235,11 +235,11 @@ func (q *slots) nextLocked(now time.Time) (w waiter, ok bool) {
 			w = s.fresh.pop()
 		}
 		s.waiting--
-		q.take(s, &w, resumed, now)
+		q.takeLocked(s, &w, resumed, now)
 		if q.waiting--; q.waiting == 0 {
 			q.short.Store(false)
 		}
-		q.updateHeap(s, now)
+		q.updateHeapLocked(s, now)
 		return w, true
 	}
 	q.starts.over(now)

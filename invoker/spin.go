@@ -37,7 +37,7 @@ func (t *task) delaySpin() {
 	if t.state != waiting {
 		return // replaced meanwhile
 	}
-	t.report(failureOf(errcode.New(errcode.RT0012, "the handler has suspended %d times in a row, and was to run again each time although nothing was added to its journal", t.spins)))
+	t.reportLocked(failureOf(errcode.New(errcode.RT0012, "the handler has suspended %d times in a row, and was to run again each time although nothing was added to its journal", t.spins)))
 	t.retry.total++
-	t.backOff(retry, min(minDelay<<min(t.spins-toleratedSpins-1, 20), maxSpinDelay)) // it has no slot yet
+	t.backOffLocked(retry, min(minDelay<<min(t.spins-toleratedSpins-1, 20), maxSpinDelay)) // it has no slot yet
 }

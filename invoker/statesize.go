@@ -43,10 +43,10 @@ const (
 	maxSizeKey = 512
 )
 
-// changesState updates the size of the state for a command. It returns an error if the state
+// changesStateLocked updates the size of the state for a command. It returns an error if the state
 // would grow beyond the limit; commands that do not make it larger are always accepted. It
 // releases t.mu while it reads the tables: the attempt may have ended when it returns.
-func (a *attempt) changesState(t journal.Type, c *protocol.Command) error {
+func (a *attempt) changesStateLocked(t journal.Type, c *protocol.Command) error {
 	limit := a.s.iv.cfg.StateSizeLimit
 	if limit == 0 {
 		return nil
@@ -54,25 +54,25 @@ func (a *attempt) changesState(t journal.Type, c *protocol.Command) error {
 	z := &a.state
 	switch t {
 	case journal.ClearAllState:
-		a.beginChanges()
+		a.beginChangesLocked()
 		z.known, z.bound, z.cleared = true, 0, z.proposed+len(a.progress.steps)+1
 		clear(z.writes)
-		a.keep()
+		a.keepLocked()
 		return nil
 	case journal.ClearState:
-		return a.writesState(c.StateKey, 0, limit)
+		return a.writesStateLocked(c.StateKey, 0, limit)
 	case journal.SetState:
-		return a.writesState(c.StateKey, len(c.StateKey)+c.ValueSize, limit)
+		return a.writesStateLocked(c.StateKey, len(c.StateKey)+c.ValueSize, limit)
 	}
 	return nil
 }
 
-// writesState is changesState for one key, whose new size is 0 if it is cleared.
-func (a *attempt) writesState(key []byte, size, limit int) error {
+// writesStateLocked is changesStateLocked for one key, whose new size is 0 if it is cleared.
+func (a *attempt) writesStateLocked(key []byte, size, limit int) error {
 	z := &a.state
-	a.beginChanges()
+	a.beginChangesLocked()
 	if !z.known && size > 0 {
-		if _, err := a.measureState(key); err != nil || !a.open() {
+		if _, err := a.measureStateLocked(key); err != nil || !a.openLocked() {
 			return err
 		}
 	}
@@ -80,8 +80,8 @@ func (a *attempt) writesState(key []byte, size, limit int) error {
 	if z.known && z.bound+size > limit-limit/4 {
 		old, known := z.old(key)
 		if !known {
-			n, err := a.readState(func() (int, error) { return a.s.part.ValueSize(a.t.inv.Target.Object(), key) })
-			if err != nil || !a.open() {
+			n, err := a.readStateLocked(func() (int, error) { return a.s.part.ValueSize(a.t.inv.Target.Object(), key) })
+			if err != nil || !a.openLocked() {
 				return err
 			}
 			if n > 0 {
@@ -90,7 +90,7 @@ func (a *attempt) writesState(key []byte, size, limit int) error {
 		}
 		if z.bound+size-old > limit && size > old {
 			var err error
-			if old, err = a.measureState(key); err != nil || !a.open() {
+			if old, err = a.measureStateLocked(key); err != nil || !a.openLocked() {
 				return err
 			}
 		}
@@ -103,13 +103,13 @@ func (a *attempt) writesState(key []byte, size, limit int) error {
 	}
 	z.bound += size
 	z.write(key, stateWrite{size, z.proposed + len(a.progress.steps) + 1})
-	a.keep()
+	a.keepLocked()
 	return nil
 }
 
-// beginChanges takes the bound that earlier attempts have left. An attempt with the whole state
+// beginChangesLocked takes the bound that earlier attempts have left. An attempt with the whole state
 // needs none, and the one that it leads to is not kept: what was kept becomes wrong.
-func (a *attempt) beginChanges() {
+func (a *attempt) beginChangesLocked() {
 	z := &a.state
 	switch {
 	case z.begun:
@@ -121,23 +121,23 @@ func (a *attempt) beginChanges() {
 	z.begun = true
 }
 
-// keep stores the bound for other attempts.
-func (a *attempt) keep() {
+// keepLocked stores the bound for other attempts.
+func (a *attempt) keepLocked() {
 	if a.state.partial && a.state.known {
 		a.s.keepBound(a.t.inv.Target.Object(), a.state.bound)
 	}
 }
 
-// measureState sets the bound to the size of the state after the steps so far, and returns the
+// measureStateLocked sets the bound to the size of the state after the steps so far, and returns the
 // size of one key in it.
-func (a *attempt) measureState(key []byte) (old int, err error) {
+func (a *attempt) measureStateLocked(key []byte) (old int, err error) {
 	z, o := &a.state, a.t.inv.Target.Object()
 	writes := make(map[string]int, len(z.writes))
 	for k, w := range z.writes {
 		writes[k] = w.size
 	}
 	hidden := z.hidden()
-	sum, err := a.readState(func() (sum int, err error) {
+	sum, err := a.readStateLocked(func() (sum int, err error) {
 		for k, size := range writes {
 			sum += size
 			if k == string(key) {
@@ -163,8 +163,8 @@ func (a *attempt) measureState(key []byte) (old int, err error) {
 	return old, err
 }
 
-// readState reads the tables without t.mu, as notifications must not wait for that.
-func (a *attempt) readState(read func() (int, error)) (int, error) {
+// readStateLocked releases t.mu while it reads the tables, as notifications must not wait for that.
+func (a *attempt) readStateLocked(read func() (int, error)) (int, error) {
 	t := a.t
 	a.activity.held = true
 	t.mu.Unlock()
@@ -173,7 +173,7 @@ func (a *attempt) readState(read func() (int, error)) (int, error) {
 	<-a.s.iv.loads
 	t.mu.Lock()
 	a.activity.held = false
-	a.touch()
+	a.touchLocked()
 	if err != nil {
 		return 0, errcode.New(errcode.RT0006, "read the size of the state: %w", err)
 	}

@@ -23,7 +23,7 @@ func (t *task) attemptStatus() attempts.Status {
 			st.NoResponseSince = t.a.activity.requestedAt
 		}
 		if t.state.open() && t.state != loading { // while loading, nothing is expected of the endpoint
-			st.ActiveAt, st.SuspendAt, st.AbortAt = t.a.schedule()
+			st.ActiveAt, st.SuspendAt, st.AbortAt = t.a.scheduleLocked()
 		}
 	}
 	if t.last != nil {

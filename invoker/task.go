@@ -23,15 +23,15 @@ type task struct {
 
 	place int // in the backoffs of the session, from 1 on; 0: not in them. Guarded by the timer queue's mutex
 
-	// mu covers the fields below, and the attempt. It is held by one task at a time, see DESIGN.md
-	// for the order.
+	// mu covers the fields below, and the attempt. The suffix Locked of a method of either means that
+	// the caller holds it. It is held by one task at a time, see DESIGN.md for the order.
 	mu    sync.Mutex
 	moved sync.Cond // pending, volume or state changed
 	state state
 	a     *attempt // from loading to reporting
 	slot  *share   // the service whose slot it holds; nil: none
 
-	// The invocation. Its record is dropped while it waits for the next attempt, if there are many, see shed.
+	// The invocation. Its record is dropped while it waits for the next attempt, if there are many, see shedLocked.
 	inv                *machine.Invocation  // as last read; nil: not read yet, or dropped
 	vqueue             flowcontrol.QueueKey // of an inv that was dropped
 	resumed            bool                 // the same: it had been attempted before
@@ -49,7 +49,7 @@ type task struct {
 	due       time.Time   // the next one, while backing off
 	deployed  machine.Pin // of the last attempt
 	server    string      // how the endpoint identified itself last
-	last      *failure    // of the last failed attempt, see setLast
+	last      *failure    // of the last failed attempt, see setLastLocked
 	lastTexts int64       // bytes of it that maxFailureTexts bounds
 	lastAt    time.Time   // when it failed
 	recorded  uint64      // digest of the last failure in the history of the invocation; 0: none
@@ -69,7 +69,7 @@ func newTask(s *Session, id ids.Invocation, number uint64) *task {
 func (t *task) start(slot *share, o *opening) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.s.isClosed() || !t.move(granted) {
+	if t.s.isClosed() || !t.moveLocked(granted) {
 		return false
 	}
 	t.slot, t.started = slot, time.Now()
@@ -82,14 +82,14 @@ func (t *task) start(slot *share, o *opening) bool {
 // abandon drops the task and aborts its attempt.
 func (t *task) abandon() {
 	t.mu.Lock()
-	slot := t.end(drop)
+	slot := t.endLocked(drop)
 	t.mu.Unlock()
 	t.s.iv.releaseSlot(slot)
 }
 
-// move makes the transition of an event that does not lead to backingOff or gone: see end.
-// It returns false if the event has no effect. t.mu is held.
-func (t *task) move(e event) bool {
+// moveLocked makes the transition of an event that does not lead to backingOff or gone: see endLocked.
+// It returns false if the event has no effect.
+func (t *task) moveLocked(e event) bool {
 	next := transitions[t.state][e]
 	if next.to == none {
 		return false
@@ -107,8 +107,8 @@ func (t *task) move(e event) bool {
 	switch {
 	case next.do&closeWrite != 0:
 		a.stream.CloseWrite()
-		a.touch()
-		t.s.timers.wake(a.deadline())
+		a.touchLocked()
+		t.s.timers.wake(a.deadlineLocked())
 	case next.do&resetStream != 0, next.do&endStream != 0 && a.failure != nil && !a.failure.orderly:
 		a.stream.Reset()
 	case next.do&endStream != 0:
@@ -120,14 +120,14 @@ func (t *task) move(e event) bool {
 	return true
 }
 
-// end is move for events that lead to backingOff or gone: it releases the attempt. It
+// endLocked is moveLocked for events that lead to backingOff or gone: it releases the attempt. It
 // returns the slot, nil for none, which the caller releases after t.mu.
-func (t *task) end(e event) (slot *share) {
-	if !t.move(e) {
+func (t *task) endLocked(e event) (slot *share) {
+	if !t.moveLocked(e) {
 		return nil
 	}
 	if t.a != nil {
-		t.a.measure(e)
+		t.a.measureLocked(e)
 		t.s.iv.slots.roomMade(t.a.room)
 		t.a.memory.close()
 		t.s.iv.actions.leave(t.a.action)
@@ -135,7 +135,7 @@ func (t *task) end(e event) (slot *share) {
 	}
 	if t.state == gone {
 		t.inv, t.input = nil, nil
-		t.setLast(nil)
+		t.setLastLocked(nil)
 		t.s.timers.forget(t)
 		t.s.remove(t)
 	}
@@ -150,6 +150,6 @@ func (t *task) notify(n *machine.Notify) {
 	defer t.mu.Unlock()
 	t.input = nil
 	if t.state.open() {
-		t.a.notify(n)
+		t.a.notifyLocked(n)
 	}
 }

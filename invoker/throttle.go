@@ -53,9 +53,9 @@ func (iv *Invoker) startsDue() {
 	iv.startNext(false)
 }
 
-// mayStart reports whether there is a token for the start of an attempt; otherwise next is called when
-// there is one. mu is held.
-func (q *slots) mayStart(now time.Time) bool {
+// mayStartLocked reports whether there is a token for the start of an attempt; otherwise next is called when
+// there is one.
+func (q *slots) mayStartLocked(now time.Time) bool {
 	if q.starts.Has(now) {
 		return true
 	}
@@ -169,9 +169,9 @@ func (q *actions) due() {
 	q.tokens.over(now)
 }
 
-// actionToken takes a token for the next message, if that is a complete command. If there is none, it
-// returns what to wait for before the message may be read. t.mu is held.
-func (a *attempt) actionToken() *actionWaiter {
+// actionTokenLocked takes a token for the next message, if that is a complete command. If there is none, it
+// returns what to wait for before the message may be read.
+func (a *attempt) actionTokenLocked() *actionWaiter {
 	q := &a.s.iv.actions
 	if !q.tokens.Limited() || !a.decoder.NextIsCommand() {
 		return nil
@@ -188,16 +188,16 @@ func (a *attempt) actionToken() *actionWaiter {
 func (a *attempt) awaitAction(w *actionWaiter) {
 	t := a.t
 	t.mu.Lock()
-	if a.open() {
+	if a.openLocked() {
 		a.activity.held, a.activity.throttled = true, time.Now()
 	}
 	t.mu.Unlock()
 	<-w.granted // at the latest when the attempt ends
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if a.open() {
+	if a.openLocked() {
 		a.activity.held, a.activity.throttled = false, time.Time{}
 		a.action, a.actionPaid = nil, true
-		a.touch()
+		a.touchLocked()
 	}
 }

@@ -20,11 +20,11 @@ type activity struct {
 	noRoom              bool          // it is idle, but not asked to make room since nothing would start earlier
 }
 
-// touch records that something was sent or received; t.mu is held.
-func (a *attempt) touch() { a.activity.last = time.Now() }
+// touchLocked records that something was sent or received.
+func (a *attempt) touchLocked() { a.activity.last = time.Now() }
 
-// deadline returns when the attempt has been silent for too long; t.mu is held.
-func (a *attempt) deadline() time.Time {
+// deadlineLocked returns when the attempt has been silent for too long.
+func (a *attempt) deadlineLocked() time.Time {
 	switch {
 	case a.activity.held:
 		return time.Now().Add(a.plan.options.InactivityTimeout)
@@ -34,16 +34,16 @@ func (a *attempt) deadline() time.Time {
 		rest := a.activity.remainingInactivity
 		return a.activity.last.Add(rest + min(a.plan.options.AbortTimeout, maxHold-rest)) // the sum may overflow
 	}
-	hold, computing := a.maxSilence()
+	hold, computing := a.maxSilenceLocked()
 	if a.activity.suspendPostponed {
 		hold = computing
 	}
 	return a.activity.last.Add(min(a.plan.options.InactivityTimeout, hold))
 }
 
-// maxSilence returns how long the attempt may keep its slot while silent, and how long if it
+// maxSilenceLocked returns how long the attempt may keep its slot while silent, and how long if it
 // seems to compute.
-func (a *attempt) maxSilence() (hold, computing time.Duration) {
+func (a *attempt) maxSilenceLocked() (hold, computing time.Duration) {
 	if a.handler.runs > 0 || a.t.slot == nil {
 		return maxHold, maxHold
 	}
@@ -61,9 +61,9 @@ func (a *attempt) maxSilence() (hold, computing time.Duration) {
 	return probeTimeout, computing
 }
 
-// nextCheck returns when an attempt with that deadline has to be checked; t.mu is held.
-func (a *attempt) nextCheck(at time.Time) time.Time {
-	if silent, ok := a.silentAt(); ok && silent.Before(at) {
+// nextCheckLocked returns when an attempt with that deadline has to be checked.
+func (a *attempt) nextCheckLocked(at time.Time) time.Time {
+	if silent, ok := a.silentAtLocked(); ok && silent.Before(at) {
 		at = silent
 	}
 	if p := a.activity.probe; p != nil && !p.late && p.at.Add(probeTimeout).Before(at) {
@@ -77,45 +77,44 @@ func (a *attempt) nextCheck(at time.Time) time.Time {
 func (a *attempt) watch(now time.Time) (next time.Time, noRoom bool) {
 	t := a.t
 	t.mu.Lock()
-	if !a.open() {
+	if !a.openLocked() {
 		t.mu.Unlock()
 		return time.Time{}, false
 	}
-	a.checkSilence(now)
-	a.checkProbe(now)
+	a.checkSilenceLocked(now)
+	a.checkProbeLocked(now)
 	a.activity.suspendPostponed, a.activity.noRoom = false, false
-	at := a.deadline()
+	at := a.deadlineLocked()
 	if !at.After(now) {
-		if f := a.expire(now); f != nil {
+		if f := a.expireLocked(now); f != nil {
 			t.mu.Unlock()
 			a.fail(f)
 			return time.Time{}, false
 		}
 		if !a.activity.noRoom {
-			at = a.deadline()
+			at = a.deadlineLocked()
 		}
 	}
 	defer t.mu.Unlock()
-	if !a.open() {
+	if !a.openLocked() {
 		return time.Time{}, false
 	}
-	return a.nextCheck(at), a.activity.noRoom
+	return a.nextCheckLocked(at), a.activity.noRoom
 }
 
-// expire handles a deadline that has passed; it returns the failure if the attempt is to be aborted.
-// t.mu is held.
-func (a *attempt) expire(now time.Time) *failure {
-	if a.t.state == streaming && !a.suspends(now) || a.t.move(suspend) {
+// expireLocked handles a deadline that has passed; it returns the failure if the attempt is to be aborted.
+func (a *attempt) expireLocked(now time.Time) *failure {
+	if a.t.state == streaming && !a.suspendsLocked(now) || a.t.moveLocked(suspend) {
 		return nil
 	}
 	if f := a.refusal.take(); f != nil {
 		return f
 	}
-	return a.aborted()
+	return a.abortedLocked()
 }
 
-// aborted returns the failure of an attempt that the abort timeout ended; t.mu is held.
-func (a *attempt) aborted() *failure {
+// abortedLocked returns the failure of an attempt that the abort timeout ended.
+func (a *attempt) abortedLocked() *failure {
 	what := "nothing"
 	if !a.activity.responded {
 		what = "no response headers since the request, and nothing"
@@ -123,23 +122,23 @@ func (a *attempt) aborted() *failure {
 	return failureOf(errcode.New(errcode.RT0001, "the endpoint sent %s for %s after it was asked to suspend", what, a.plan.options.AbortTimeout))
 }
 
-// abortAt returns when the attempt is aborted if the endpoint sends nothing; t.mu is held.
-func (a *attempt) abortAt() time.Time {
-	at := a.deadline()
+// abortAtLocked returns when the attempt is aborted if the endpoint sends nothing.
+func (a *attempt) abortAtLocked() time.Time {
+	at := a.deadlineLocked()
 	if a.t.state == streaming {
 		at = at.Add(a.plan.options.AbortTimeout)
 	}
 	return at
 }
 
-// schedule returns when something was last sent or received, and when the attempt is asked to
-// suspend and is aborted if the endpoint sends nothing; zero for what is not planned. t.mu is held.
-func (a *attempt) schedule() (active, suspend, abort time.Time) {
+// scheduleLocked returns when something was last sent or received, and when the attempt is asked to
+// suspend and is aborted if the endpoint sends nothing; zero for what is not planned.
+func (a *attempt) scheduleLocked() (active, suspend, abort time.Time) {
 	if a.activity.held { // the server itself delays the endpoint
 		return a.activity.last, time.Time{}, time.Time{}
 	}
 	if a.t.state == streaming {
-		suspend = a.deadline()
+		suspend = a.deadlineLocked()
 	}
-	return a.activity.last, suspend, a.abortAt()
+	return a.activity.last, suspend, a.abortAtLocked()
 }

@@ -48,18 +48,18 @@ func (c *timerQueue) init(s *Session) {
 	c.open = map[*attempt]struct{}{}
 }
 
-// opened starts watching an attempt's deadline; its task's mutex is held.
+// opened starts watching an attempt's deadline. The caller holds the mutex of the task.
 func (c *timerQueue) opened(a *attempt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open[a] = struct{}{}
-	c.scanBy(a.nextCheck(a.deadline()))
+	c.scanByLocked(a.nextCheckLocked(a.deadlineLocked()))
 }
 
-// closed is the opposite of opened. It may be called repeatedly.
+// closed is the opposite of opened. It may be called repeatedly. The caller holds the mutex of the task.
 func (c *timerQueue) closed(a *attempt) {
-	a.endSilence()
-	a.endProbe(attemptEnded)
+	a.endSilenceLocked()
+	a.endProbeLocked(attemptEnded)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.open, a)
@@ -69,10 +69,10 @@ func (c *timerQueue) closed(a *attempt) {
 func (c *timerQueue) wake(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.scanBy(at)
+	c.scanByLocked(at)
 }
 
-func (c *timerQueue) scanBy(at time.Time) {
+func (c *timerQueue) scanByLocked(at time.Time) {
 	pause := min(max(time.Duration(len(c.open))*scanPause, scanGap), maxScanPause)
 	if earliest := c.scanned.Add(pause); at.Before(earliest) {
 		at = earliest
@@ -80,10 +80,10 @@ func (c *timerQueue) scanBy(at time.Time) {
 	if c.scan.IsZero() || at.Before(c.scan) {
 		c.scan = at
 	}
-	c.arm(at)
+	c.armLocked(at)
 }
 
-// backOff resumes a task when it is due; its mutex is held. The task may still be in the queue
+// backOff resumes a task when it is due. The caller holds its mutex. The task may still be in the queue
 // for an earlier backoff that was cut short.
 func (c *timerQueue) backOff(t *task) {
 	c.mu.Lock()
@@ -94,10 +94,10 @@ func (c *timerQueue) backOff(t *task) {
 	} else {
 		heap.Push(&c.backoff, backoff{t.due, t})
 	}
-	c.arm(t.due)
+	c.armLocked(t.due)
 }
 
-// forget removes a task that has ended; its mutex is held. Backoffs can last for months.
+// forget removes a task that has ended. The caller holds its mutex. Backoffs can last for months.
 func (c *timerQueue) forget(t *task) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,12 +113,12 @@ func (c *timerQueue) linger(a *attempt) {
 	c.lingering = append(c.lingering, a)
 	if len(c.lingering) == 1 {
 		c.flushAt = time.Now().Add(lingerTime)
-		c.arm(c.flushAt)
+		c.armLocked(c.flushAt)
 	}
 }
 
-// arm makes the timer fire no later than a time.
-func (c *timerQueue) arm(at time.Time) {
+// armLocked makes the timer fire no later than a time.
+func (c *timerQueue) armLocked(at time.Time) {
 	if c.stopped || !c.armed.IsZero() && !at.Before(c.armed) {
 		return
 	}
@@ -153,7 +153,7 @@ func (c *timerQueue) fire() {
 	defer c.running.Done()
 	c.armed = time.Time{}
 	now := time.Now()
-	resumed, flushed, watched := c.due(now)
+	resumed, flushed, watched := c.dueLocked(now)
 	c.mu.Unlock()
 	for _, a := range flushed {
 		a.flush(true)
@@ -175,8 +175,8 @@ func (c *timerQueue) fire() {
 	c.rearm(next, idle)
 }
 
-// due removes and returns everything that is due.
-func (c *timerQueue) due(now time.Time) (resumed []*task, flushed, watched []*attempt) {
+// dueLocked removes and returns everything that is due.
+func (c *timerQueue) dueLocked(now time.Time) (resumed []*task, flushed, watched []*attempt) {
 	for len(c.backoff) > 0 && !c.backoff[0].at.After(now) {
 		resumed = append(resumed, heap.Pop(&c.backoff).(backoff).t)
 	}
@@ -202,19 +202,19 @@ func (c *timerQueue) rearm(scan time.Time, idle []*attempt) {
 		if now := time.Now(); !c.idleAt.After(now) {
 			c.idleAt = now.Add(scanGap)
 		}
-		c.arm(c.idleAt)
+		c.armLocked(c.idleAt)
 	}
 	if !scan.IsZero() {
-		c.scanBy(scan)
+		c.scanByLocked(scan)
 	}
 	if !c.scan.IsZero() {
-		c.arm(c.scan)
+		c.armLocked(c.scan)
 	}
 	if len(c.backoff) > 0 {
-		c.arm(c.backoff[0].at)
+		c.armLocked(c.backoff[0].at)
 	}
 	if len(c.lingering) > 0 {
-		c.arm(c.flushAt)
+		c.armLocked(c.flushAt)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"platform/partition/machine"
 )
 
-// startSpan begins the span of the attempt; t.mu is held.
-func (a *attempt) startSpan(inv *machine.Invocation) {
+// startSpanLocked begins the span of the attempt.
+func (a *attempt) startSpanLocked(inv *machine.Invocation) {
 	tracer := a.s.iv.cfg.Tracer
 	if tracer == nil {
 		return
@@ -31,17 +31,17 @@ func (a *attempt) traceparent(inv *machine.Invocation) string {
 	return a.span.Traceparent()
 }
 
-// traceCommand records a command of the handler.
-func (a *attempt) traceCommand(m *protocol.Message) {
+// traceCommandLocked records a command of the handler.
+func (a *attempt) traceCommandLocked(m *protocol.Message) {
 	if a.span.Sampled() {
 		a.span.Command(m.Type.Name(), journal.NameOf(journal.Entry{Type: m.Type, Payload: m.Payload}), a.handler.commands)
 	}
 }
 
-// measure counts and records the attempt, which ends with an event; t.mu is held.
-func (a *attempt) measure(e event) {
-	how, now := a.outcome(e), time.Now()
-	a.reportOutcome(how, now)
+// measureLocked counts and records the attempt, which ends with an event.
+func (a *attempt) measureLocked(e event) {
+	how, now := a.outcomeLocked(e), time.Now()
+	a.reportOutcomeLocked(how, now)
 	if inv := a.t.inv; inv != nil {
 		a.s.iv.cfg.Stats.Attempted(inv.Target.Service, inv.Target.Handler, how, now.Sub(a.t.started), a.span.TraceID())
 	}
@@ -52,8 +52,8 @@ func (a *attempt) measure(e event) {
 	}
 }
 
-// outcome returns how the attempt ends with an event.
-func (a *attempt) outcome(e event) stats.Outcome {
+// outcomeLocked returns how the attempt ends with an event.
+func (a *attempt) outcomeLocked(e event) stats.Outcome {
 	switch {
 	case a.failure != nil && e != drop:
 		return stats.Failed

@@ -10,7 +10,7 @@ func (t *task) yield() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pausing = true
-	if !t.move(yield) || t.state != reporting {
+	if !t.moveLocked(yield) || t.state != reporting {
 		return
 	}
 	step := machine.Step{Kind: machine.StepYield}

@@ -138,12 +138,12 @@ func (x *lister) clear() {
 func (x *lister) catchUp() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.applyPending()
+	x.applyPendingLocked()
 	return x.feed == nil || !x.feed.outdated()
 }
 
-// applyPending applies pending changes. The caller holds mu.
-func (x *lister) applyPending() {
+// applyPendingLocked applies pending changes.
+func (x *lister) applyPendingLocked() {
 	f := x.feed
 	if f == nil {
 		return
@@ -187,7 +187,7 @@ func (x *lister) load(ctx context.Context) error {
 func (x *lister) loadPage(from store.Place) (next store.Place, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.applyPending()
+	x.applyPendingLocked()
 	if x.feed.outdated() {
 		return nil, errors.New("too many changes meanwhile")
 	}

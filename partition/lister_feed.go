@@ -82,7 +82,7 @@ func prefix(message string) string {
 func (f *feed) overflow() {
 	if f.x.mu.TryLock() {
 		defer f.x.mu.Unlock()
-		f.x.applyPending()
+		f.x.applyPendingLocked()
 		return
 	}
 	f.lose()

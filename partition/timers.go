@@ -59,7 +59,7 @@ func newTimers(now func() int64, load func(from, before machine.Timer) ([]machin
 // set registers a timer that is in the table. It never blocks.
 func (t *timers) set(timer machine.Timer) {
 	t.mu.Lock()
-	t.push(timer)
+	t.pushLocked(timer)
 	first := len(t.pending) > 0 && t.pending[0] == timer
 	t.mu.Unlock()
 	if first {
@@ -71,14 +71,14 @@ func (t *timers) set(timer machine.Timer) {
 func (t *timers) requeue(due []machine.Timer) {
 	t.mu.Lock()
 	for _, timer := range due {
-		t.push(timer)
+		t.pushLocked(timer)
 	}
 	t.mu.Unlock()
 	signal(t.wake)
 }
 
-// push adds a timer unless it is behind the horizon. t.mu is held.
-func (t *timers) push(timer machine.Timer) {
+// pushLocked adds a timer unless it is behind the horizon.
+func (t *timers) pushLocked(timer machine.Timer) {
 	if timer.Compare(t.horizon) >= 0 {
 		return
 	}
@@ -86,23 +86,23 @@ func (t *timers) push(timer machine.Timer) {
 	heap.Push(&t.pending, timer)
 	t.bytes += len(timer.Name)
 	if len(t.pending) > 2*timerLimit || t.bytes > 2*timerLimitBytes && len(t.pending) > 1 {
-		t.halve()
+		t.halveLocked()
 	}
 }
 
-// pop removes the first timer. t.mu is held.
-func (t *timers) pop() machine.Timer {
+// popLocked removes the first timer.
+func (t *timers) popLocked() machine.Timer {
 	first := heap.Pop(&t.pending).(machine.Timer)
 	t.bytes -= len(first.Name)
 	return first
 }
 
-// full reports whether no further timers should be loaded. t.mu is held.
-func (t *timers) full() bool { return len(t.pending) >= timerLimit || t.bytes >= timerLimitBytes }
+// fullLocked reports whether no further timers should be loaded.
+func (t *timers) fullLocked() bool { return len(t.pending) >= timerLimit || t.bytes >= timerLimitBytes }
 
-// halve keeps the first timers, up to the limits of a load but at least one, and moves the
-// horizon back to the next one. t.mu is held.
-func (t *timers) halve() {
+// halveLocked keeps the first timers, up to the limits of a load but at least one, and moves the
+// horizon back to the next one.
+func (t *timers) halveLocked() {
 	slices.SortFunc(t.pending, machine.Timer.Compare) // a sorted slice is a heap
 	kept, bytes := 0, 0
 	for kept < min(len(t.pending)-1, timerLimit) && (kept == 0 || bytes < timerLimitBytes) {
@@ -165,7 +165,7 @@ func (t *timers) takeDue(now int64) []machine.Timer {
 		if bytes += len(t.pending[0].Name); len(due) > 0 && bytes > timerBatchBytes {
 			break
 		}
-		due = append(due, t.pop())
+		due = append(due, t.popLocked())
 	}
 	return due
 }
@@ -176,7 +176,7 @@ func (t *timers) advance(now int64) (bool, error) {
 	window := timerWindow.Milliseconds()
 	t.mu.Lock()
 	from := t.horizon
-	if t.full() || from.At-now > window/2 {
+	if t.fullLocked() || from.At-now > window/2 {
 		t.mu.Unlock()
 		return false, nil
 	}
@@ -192,17 +192,17 @@ func (t *timers) advance(now int64) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if more {
-		t.retreat(due[len(due)-1])
+		t.retreatLocked(due[len(due)-1])
 	}
 	for _, timer := range due {
-		t.push(timer)
+		t.pushLocked(timer)
 	}
 	return true, nil
 }
 
-// retreat moves the horizon back to the timer after last, unless it was moved back further
-// during a load, and drops the timers behind it, which are in the table. t.mu is held.
-func (t *timers) retreat(last machine.Timer) {
+// retreatLocked moves the horizon back to the timer after last, unless it was moved back further
+// during a load, and drops the timers behind it, which are in the table.
+func (t *timers) retreatLocked(last machine.Timer) {
 	last.Name += "\x00"
 	if last.Compare(t.horizon) >= 0 {
 		return
@@ -227,7 +227,7 @@ func (t *timers) untilNext(now int64) time.Duration {
 	next := t.horizon.At - timerWindow.Milliseconds()/2
 	if len(t.pending) > 0 {
 		next = min(max(next, now+1), t.pending[0].At)
-		if t.full() {
+		if t.fullLocked() {
 			next = t.pending[0].At
 		}
 	}

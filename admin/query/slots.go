@@ -48,7 +48,7 @@ func (s *slots) acquire(ctx context.Context, client access.Client, timeout time.
 	}
 	s.clients[client].waiting++
 	s.waiting = append(s.waiting, w)
-	s.grant()
+	s.grantLocked()
 	s.mu.Unlock()
 
 	timer := time.NewTimer(timeout)
@@ -78,7 +78,7 @@ func (s *slots) acquire(ctx context.Context, client access.Client, timeout time.
 	if err == nil {
 		err = s.busy(c.held)
 	}
-	s.forget(client)
+	s.forgetLocked(client)
 	return err
 }
 
@@ -96,12 +96,12 @@ func (s *slots) release(client access.Client) {
 	defer s.mu.Unlock()
 	s.used--
 	s.clients[client].held--
-	s.grant()
-	s.forget(client)
+	s.grantLocked()
+	s.forgetLocked(client)
 }
 
-// grant gives free slots to those that wait. The mutex is held.
-func (s *slots) grant() {
+// grantLocked gives free slots to those that wait.
+func (s *slots) grantLocked() {
 	for s.used < s.limit {
 		next := -1
 		var of *slotClient
@@ -126,8 +126,8 @@ func (s *slots) grant() {
 	}
 }
 
-// forget removes a client that neither holds slots nor waits. The mutex is held.
-func (s *slots) forget(client access.Client) {
+// forgetLocked removes a client that neither holds slots nor waits.
+func (s *slots) forgetLocked(client access.Client) {
 	if c := s.clients[client]; c.held == 0 && c.waiting == 0 {
 		delete(s.clients, client)
 	}

@@ -134,7 +134,7 @@ func (a *Account) Grow(from, to int64) bool {
 	}
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()
-	if !a.take(from, to, false, false) {
+	if !a.takeLocked(from, to, false, false) {
 		a.b.refused++
 		return false
 	}
@@ -144,9 +144,9 @@ func (a *Account) Grow(from, to int64) bool {
 // Return ends a reservation of n bytes by Reserve, Grow, ReserveResponse or AwaitResponse.
 func (a *Account) Return(n int64) { a.free(classOf(n), n) }
 
-// take changes a reservation. A response may exceed the limits by a part of them; with ownOnly, only the
-// reserve of its class is available. The mutex is held.
-func (a *Account) take(from, to int64, response, ownOnly bool) bool {
+// takeLocked changes a reservation. A response may exceed the limits by a part of them; with ownOnly, only the
+// reserve of its class is available.
+func (a *Account) takeLocked(from, to int64, response, ownOnly bool) bool {
 	b := a.b
 	node, own := b.usage, a.usage
 	for _, u := range []*usage{&node, &own} {
@@ -165,7 +165,7 @@ func (a *Account) take(from, to int64, response, ownOnly bool) bool {
 	}
 	nodeFull, shareFull := exceeds(&node, &b.usage, b.limit), exceeds(&own, &a.usage, b.share)
 	if nodeFull && !ownOnly {
-		b.markFull()
+		b.markFullLocked()
 	}
 	if shareFull && !ownOnly && a.full.IsZero() {
 		a.full = b.now()
@@ -186,7 +186,7 @@ func (a *Account) ReserveResponse(n int64) bool {
 	}
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()
-	return a.take(0, n, true, slices.ContainsFunc(a.b.waiting, (*waiter).blocks))
+	return a.takeLocked(0, n, true, slices.ContainsFunc(a.b.waiting, (*waiter).blocksLocked))
 }
 
 // AwaitResponse is ReserveResponse, but waits for room. It returns false if ctx ends before.
@@ -197,7 +197,7 @@ func (a *Account) AwaitResponse(ctx context.Context, n int64) bool {
 	w := &waiter{account: a, bytes: n, granted: make(chan struct{})}
 	a.b.mu.Lock()
 	a.b.waiting = append(a.b.waiting, w)
-	a.b.grant()
+	a.b.grantLocked()
 	a.b.mu.Unlock()
 	select {
 	case <-w.granted:
@@ -215,14 +215,13 @@ func (a *Account) AwaitResponse(ctx context.Context, n int64) bool {
 	return false
 }
 
-// grant reserves memory for the responses that wait, as far as there is room. One that does not
-// fit keeps later ones waiting, see blocks, unless these fit into the reserve of their class. The mutex is
-// held.
-func (b *Budget) grant() {
+// grantLocked reserves memory for the responses that wait, as far as there is room. One that does not
+// fit keeps later ones waiting, see blocksLocked, unless these fit into the reserve of their class.
+func (b *Budget) grantLocked() {
 	blocked := false
 	b.waiting = slices.DeleteFunc(b.waiting, func(w *waiter) bool {
-		if !w.account.take(0, w.bytes, true, blocked) {
-			blocked = blocked || w.blocks()
+		if !w.account.takeLocked(0, w.bytes, true, blocked) {
+			blocked = blocked || w.blocksLocked()
 			return false
 		}
 		close(w.granted)
@@ -230,15 +229,14 @@ func (b *Budget) grant() {
 	})
 }
 
-// blocks reports whether a waiting response waits for memory of the node, not only for the share of
-// its own connection. The mutex is held.
-func (w *waiter) blocks() bool {
+// blocksLocked reports whether a waiting response waits for memory of the node, not only for the share of
+// its own connection.
+func (w *waiter) blocksLocked() bool {
 	share := w.account.b.share
 	return w.account.usage.common(share)+w.bytes <= share+share/reserve
 }
 
-// markFull is called with the mutex held.
-func (b *Budget) markFull() {
+func (b *Budget) markFullLocked() {
 	if b.full.IsZero() {
 		b.full = b.now()
 	}
@@ -286,11 +284,11 @@ func (a *Account) ReserveForNode(n int64) bool {
 		b.refused++
 		return false
 	}
-	a.add(large, n)
+	a.addLocked(large, n)
 	return true
 }
 
-func (a *Account) add(c class, n int64) {
+func (a *Account) addLocked(c class, n int64) {
 	a.b.usage.add(c, n)
 	a.usage.add(c, n)
 }
@@ -302,9 +300,9 @@ func (a *Account) Charge(n int64) {
 	}
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()
-	a.add(large, n)
+	a.addLocked(large, n)
 	if a.b.usage.common(a.b.limit) > a.b.limit {
-		a.b.markFull()
+		a.b.markFullLocked()
 	}
 }
 
@@ -317,7 +315,7 @@ func (a *Account) free(c class, n int64) {
 	}
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()
-	a.add(c, -n)
+	a.addLocked(c, -n)
 	if a.b.usage.all <= a.b.limit/2 {
 		a.b.full = time.Time{}
 	}
@@ -325,7 +323,7 @@ func (a *Account) free(c class, n int64) {
 		a.full = time.Time{}
 	}
 	if len(a.b.waiting) > 0 {
-		a.b.grant()
+		a.b.grantLocked()
 	}
 }
 

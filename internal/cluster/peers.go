@@ -68,7 +68,7 @@ func (p *Peers) At(address string) (nodepb.NodeClusterClient, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.dropUnused(now)
+		p.dropUnusedLocked(now)
 		conn = &peerConn{ClientConn: dialed}
 		p.conns[address] = conn
 	}
@@ -76,8 +76,8 @@ func (p *Peers) At(address string) (nodepb.NodeClusterClient, error) {
 	return nodepb.NewNodeClusterClient(conn), nil
 }
 
-// dropUnused closes the connections that are no longer used. The caller holds mu.
-func (p *Peers) dropUnused(now time.Time) {
+// dropUnusedLocked closes the connections that are no longer used.
+func (p *Peers) dropUnusedLocked(now time.Time) {
 	for address, conn := range p.conns {
 		if now.Sub(conn.used) > unusedAfter {
 			_ = conn.Close() // nothing waits for it

@@ -154,7 +154,7 @@ func (c *Client) nodeConn(address string) (*nodeConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.dropUnused(time.Now())
+	c.dropUnusedLocked(time.Now())
 	p = &nodeConn{c: c, address: address, conn: conn}
 	c.conns[address] = p
 	return p, nil
@@ -167,9 +167,9 @@ func (c *Client) connect(address string) {
 	}
 }
 
-// dropUnused closes the connections that have been broken for long, and that no request has opened
-// again. The caller holds mu.
-func (c *Client) dropUnused(now time.Time) {
+// dropUnusedLocked closes the connections that have been broken for long, and that no request has opened
+// again.
+func (c *Client) dropUnusedLocked(now time.Time) {
 	for address, p := range c.conns {
 		if since := p.brokenSince.Load(); since != 0 && now.Sub(time.Unix(0, since)) > unusedAfter {
 			_ = p.conn.Close() // a request that opens it now is not sent, and repeated

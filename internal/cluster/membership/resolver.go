@@ -51,7 +51,7 @@ func (r *resolver) packetAddress(ctx context.Context, hostport string) (netip.Ad
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h := r.host(host)
+	h := r.hostLocked(host)
 	if !h.refreshing && time.Since(h.refreshedAt) > resolveAfter && ctx.Err() == nil {
 		h.refreshing = true
 		r.wg.Go(func() { r.refresh(ctx, host) })
@@ -59,8 +59,8 @@ func (r *resolver) packetAddress(ctx context.Context, hostport string) (netip.Ad
 	return netip.AddrPortFrom(h.addr, port), h.addr.IsValid()
 }
 
-// host returns the cache entry of a name. The caller holds mu.
-func (r *resolver) host(name string) *resolved {
+// hostLocked returns the cache entry of a name.
+func (r *resolver) hostLocked(name string) *resolved {
 	h := r.hosts[name]
 	if h == nil {
 		h = &resolved{}
@@ -73,7 +73,7 @@ func (r *resolver) refresh(ctx context.Context, name string) {
 	addrs, err := r.addresses(ctx, name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h := r.host(name)
+	h := r.hostLocked(name)
 	h.refreshing, h.refreshedAt = false, time.Now()
 	if err != nil {
 		return // keep the last known address
@@ -121,7 +121,7 @@ func (r *resolver) reached(hostport string, remote net.Addr) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h := r.host(host)
+	h := r.hostLocked(host)
 	h.addr, h.preferred = ip, ip
 }
 

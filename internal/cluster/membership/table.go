@@ -39,14 +39,14 @@ func newTable(p profile) *table {
 func (t *table) put(m Member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.dropDeathReport(m.Name)
+	t.dropDeathReportLocked(m.Name)
 	old := t.members[m.Name]
 	m.State, m.Since = Alive, time.Now()
 	if old.State == Alive && old.Incarnation == m.Incarnation && old.Started.Equal(m.Started) {
 		m.Since = old.Since
 	}
 	t.members[m.Name] = m
-	t.changed()
+	t.changedLocked()
 }
 
 // noteAck records that a member has just acknowledged a probe of this node.
@@ -61,7 +61,7 @@ func (t *table) noteAck(name string) {
 func (t *table) markDead(name, incarnation string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.dropDeathReport(name)
+	t.dropDeathReportLocked(name)
 	if time.Since(t.acked[name]) >= t.recent {
 		t.markGoneLocked(name, incarnation, Dead)
 		return
@@ -78,8 +78,8 @@ func (t *table) markDead(name, incarnation string) {
 	t.deathReports[name] = timer
 }
 
-// dropDeathReport forgets a report of a member's death. The caller holds mu.
-func (t *table) dropDeathReport(name string) {
+// dropDeathReportLocked forgets a report of a member's death.
+func (t *table) dropDeathReportLocked(name string) {
 	if timer, ok := t.deathReports[name]; ok {
 		timer.Stop()
 		delete(t.deathReports, name)
@@ -93,7 +93,7 @@ func (t *table) markGone(name, incarnation string, state State) {
 	t.markGoneLocked(name, incarnation, state)
 }
 
-// markGoneLocked is markGone. The caller holds mu.
+// markGoneLocked is markGone.
 func (t *table) markGoneLocked(name, incarnation string, state State) {
 	m, ok := t.members[name]
 	if !ok || m.Incarnation != incarnation || m.State == state || m.State == Left {
@@ -104,7 +104,7 @@ func (t *table) markGoneLocked(name, incarnation string, state State) {
 	}
 	m.State = state
 	t.members[name] = m
-	t.changed()
+	t.changedLocked()
 }
 
 // remove removes a member.
@@ -112,10 +112,10 @@ func (t *table) remove(name, incarnation string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if m, ok := t.members[name]; ok && m.Incarnation == incarnation {
-		t.dropDeathReport(name)
+		t.dropDeathReportLocked(name)
 		delete(t.members, name)
 		delete(t.acked, name)
-		t.changed()
+		t.changedLocked()
 	}
 }
 
@@ -132,7 +132,7 @@ func (t *table) prune(age time.Duration) []Member {
 		}
 	}
 	if len(gone) > 0 {
-		t.changed()
+		t.changedLocked()
 	}
 	return gone
 }
@@ -165,8 +165,8 @@ func (t *table) watch() (<-chan struct{}, func()) {
 	}
 }
 
-// changed notifies the watchers. The caller holds mu.
-func (t *table) changed() {
+// changedLocked notifies the watchers.
+func (t *table) changedLocked() {
 	for ch := range t.watchers {
 		select {
 		case ch <- struct{}{}:

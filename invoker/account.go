@@ -6,7 +6,7 @@ import "time"
 type account struct {
 	b *budget
 
-	// Guarded by b.mu.
+	// Covered by b.mu.
 	in, out int           // bytes in transit to the endpoint and from it
 	need    int           // bytes to start with, or to hold
 	granted chan struct{} // closed when the wait is over; nil: not waiting

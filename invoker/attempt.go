@@ -10,7 +10,7 @@ import (
 )
 
 // attempt is one request to the endpoint. It is the receiver of its stream, whose events are
-// delivered one at a time. The task's mutex guards its fields, except plan, which is set while
+// delivered one at a time. The task's mutex covers its fields, except plan, which is set while
 // the task is loading and constant from then on.
 type attempt struct {
 	t       *task

@@ -67,24 +67,24 @@ func TestFailedFunctions(t *testing.T) {
 	cloud := lambdatest.Start(t)
 	services := serveFunction(t)
 	for name, c := range map[string]struct {
-		answer  lambdatest.Answer
+		answer  lambdatest.Response
 		code    errcode.Code
 		message string
 	}{
-		"throttled": {lambdatest.Answer{Status: 429, Kind: "TooManyRequestsException", Payload: []byte(`{"message":"Rate Exceeded."}`)}, errcode.RT0023, "Rate Exceeded."},
-		"too large": {lambdatest.Answer{Status: 413, Kind: "RequestTooLargeException", Payload: []byte(`{"message":"6 MB"}`)}, errcode.RT0019, "6 MB"},
-		"denied":    {lambdatest.Answer{Status: 403, Kind: "AccessDeniedException", Payload: []byte(`{"Message":"no"}`)}, errcode.RT0010, "AccessDeniedException: no"},
-		"crashed":   {lambdatest.Answer{Function: "Unhandled", Payload: []byte(`{"errorType":"Runtime.ExitError","errorMessage":"signal: killed"}`)}, errcode.RT0007, "Runtime.ExitError: signal: killed"},
-		"no answer": {lambdatest.Answer{Payload: []byte(`"hello"`)}, errcode.RT0012, "does not respond like a service"},
-		"status":    {lambdatest.Answer{Payload: []byte(`{"statusCode":500,"body":"oops"}`)}, errcode.RT0012, "status 500: oops"},
-		"cut off":   {lambdatest.Answer{Payload: outcome(t, "0401000000000008 7206")}, errcode.RT0010, "middle of a message"},
+		"throttled": {lambdatest.Response{Status: 429, Kind: "TooManyRequestsException", Payload: []byte(`{"message":"Rate Exceeded."}`)}, errcode.RT0023, "Rate Exceeded."},
+		"too large": {lambdatest.Response{Status: 413, Kind: "RequestTooLargeException", Payload: []byte(`{"message":"6 MB"}`)}, errcode.RT0019, "6 MB"},
+		"denied":    {lambdatest.Response{Status: 403, Kind: "AccessDeniedException", Payload: []byte(`{"Message":"no"}`)}, errcode.RT0010, "AccessDeniedException: no"},
+		"crashed":   {lambdatest.Response{Function: "Unhandled", Payload: []byte(`{"errorType":"Runtime.ExitError","errorMessage":"signal: killed"}`)}, errcode.RT0007, "Runtime.ExitError: signal: killed"},
+		"no answer": {lambdatest.Response{Payload: []byte(`"hello"`)}, errcode.RT0012, "does not respond like a service"},
+		"status":    {lambdatest.Response{Payload: []byte(`{"statusCode":500,"body":"oops"}`)}, errcode.RT0012, "status 500: oops"},
+		"cut off":   {lambdatest.Response{Payload: outcome(t, "0401000000000008 7206")}, errcode.RT0010, "middle of a message"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud.Handle(testARN, services)
 			cfg := withFunctions()
 			cfg.Defaults.Retry.InitialInterval, cfg.Defaults.Retry.MaxInterval = 50*time.Millisecond, 50*time.Millisecond
 			b := withDeployment(t, cfg, discovery.Request{ARN: testARN}, nil)
-			cloud.Handle(testARN, func(lambdatest.Call) lambdatest.Answer { return c.answer })
+			cloud.Handle(testARN, func(lambdatest.Call) lambdatest.Response { return c.answer })
 			id, ended := b.shard.call(greet("Greet"), 1, `"you"`)
 			f := lastFailure(t, b, id)
 			require.Equal(t, string(c.code), f.ErrorCode, f.Message)
@@ -113,7 +113,7 @@ func TestSlowFunction(t *testing.T) {
 	cfg.Defaults.InactivityTimeout, cfg.Defaults.AbortTimeout = 20*time.Millisecond, 50*time.Millisecond
 	b := withDeployment(t, cfg, discovery.Request{ARN: testARN}, nil)
 	release := make(chan struct{})
-	cloud.Handle(testARN, func(c lambdatest.Call) lambdatest.Answer {
+	cloud.Handle(testARN, func(c lambdatest.Call) lambdatest.Response {
 		<-release
 		return services(c)
 	})

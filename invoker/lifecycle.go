@@ -11,7 +11,7 @@ const (
 	loading                 // the attempt reads the journal; it has sent nothing
 	streaming               // the journal is sent; both directions are open
 	halfClosed              // the endpoint was asked to suspend; what it still sends is stored
-	rejected                // half-closed, after an error status whose body is being read
+	refused                 // half-closed, after an error status whose body is being read
 	finishing               // the last step of the attempt is being stored
 	failing                 // the attempt failed; its outstanding proposals are being stored
 	reporting               // a step of the server that ends the attempts is being stored: pause, failure, yield
@@ -20,7 +20,7 @@ const (
 	stateCount
 )
 
-var stateNames = [stateCount]string{"none", "waiting", "loading", "streaming", "half-closed", "rejected", "finishing", "failing", "reporting", "backing off", "gone"}
+var stateNames = [stateCount]string{"none", "waiting", "loading", "streaming", "half-closed", "refused", "finishing", "failing", "reporting", "backing off", "gone"}
 
 func (s state) String() string {
 	if int(s) < len(stateNames) {
@@ -30,7 +30,7 @@ func (s state) String() string {
 }
 
 // open reports whether an attempt is open: what the endpoint sends matters.
-func (s state) open() bool { return loading <= s && s <= rejected }
+func (s state) open() bool { return loading <= s && s <= refused }
 
 // settling reports whether the outcomes of proposals decide the next state.
 func (s state) settling() bool { return finishing <= s && s <= reporting }
@@ -88,18 +88,18 @@ var transitions = [stateCount][eventCount]transition{
 	streaming: {
 		suspend: {to: halfClosed, do: closeWrite},
 		yield:   {to: halfClosed, do: closeWrite},
-		refuse:  {to: rejected, do: closeWrite},
+		refuse:  {to: refused, do: closeWrite},
 		finish:  {to: finishing, do: endStream | unwatch},
 		fail:    {to: failing, do: endStream | unwatch},
 		drop:    {to: gone, do: resetStream | unwatch},
 	},
 	halfClosed: {
-		refuse: {to: rejected},
+		refuse: {to: refused},
 		finish: {to: finishing, do: endStream | unwatch},
 		fail:   {to: failing, do: endStream | unwatch},
 		drop:   {to: gone, do: resetStream | unwatch},
 	},
-	rejected: {
+	refused: {
 		fail: {to: failing, do: endStream | unwatch},
 		drop: {to: gone, do: resetStream | unwatch},
 	},

@@ -20,7 +20,7 @@ const (
 )
 
 // opening is an attempt to which the endpoint has not responded yet, or an idle one that it has
-// not ended yet. It is guarded by the mutex of the slots.
+// not ended yet. It is covered by the mutex of the slots.
 type opening struct {
 	share *share
 	kind  openingKind

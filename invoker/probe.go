@@ -11,7 +11,7 @@ import (
 // server does not know of, such as an awakeable: only protocol 7 announces what is awaited.
 // Asking it to suspend tells them apart, since one that waits suspends immediately. One that
 // computes continues, but suspends at its next await and then computes again, so the number
-// of such requests adapts to how they are answered.
+// of such requests adapts to the responses.
 
 const (
 	// initialProbes is how many silent attempts of a handler may be asked to suspend
@@ -25,11 +25,11 @@ const (
 )
 
 // probes limits the concurrent requests to suspend to silent attempts of one handler.
-// It is guarded by the mutex of the slots.
+// It is covered by the mutex of the slots.
 type probes struct {
-	limit   int
-	pending int  // without a result yet
-	refused bool // a probe was not sent because of the limit
+	limit     int
+	pending   int  // without a result yet
+	postponed bool // a probe was not sent because of the limit
 }
 
 // probe is a pending request to suspend, sent to a silent attempt.
@@ -52,7 +52,7 @@ func (q *slots) probe(s *share, handler string, now time.Time) *probe {
 		s.probes[handler] = p
 	}
 	if p.pending >= p.limit {
-		p.refused = true
+		p.postponed = true
 		return nil
 	}
 	p.pending++
@@ -68,7 +68,7 @@ const (
 	computes                        // the attempt sent something else, or nothing for probeTimeout
 )
 
-// probed ends a probe. It reports whether probes that were refused may be sent now.
+// probed ends a probe. It reports whether probes that were postponed may be sent now.
 func (q *slots) probed(p *probe, r probeResult) (more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -84,8 +84,8 @@ func (q *slots) probed(p *probe, r probeResult) (more bool) {
 	if !p.late {
 		of.pending--
 	}
-	more = of.refused && of.pending < of.limit
-	of.refused = of.refused && !more
+	more = of.postponed && of.pending < of.limit
+	of.postponed = of.postponed && !more
 	return more
 }
 

@@ -71,7 +71,7 @@ func (a *attempt) read(p []byte) (token *actionWaiter, f *failure) {
 		return nil, nil
 	}
 	a.touchLocked()
-	if t.state == rejected {
+	if t.state == refused {
 		if a.refusal.read(p) {
 			return nil, nil
 		}

@@ -24,25 +24,25 @@ func (t *task) proposed(a *attempt, p *machine.Progress, volume int, final bool,
 		t.mu.Unlock()
 		return
 	}
-	var refused *failure
+	var rejection *failure
 	var slot *share
 	own := t.state == reporting
 	_, coded := errcode.Of(err)
 	switch {
 	case coded:
-		refused = failureOf(err)
+		rejection = failureOf(err)
 	case err != nil, o.Code == machine.Stale:
 		slot = t.endLocked(drop)
 	case o.Code != machine.OK:
-		refused = failureOf(errcode.New(errcode.RT0012, "the server rejected a message of the handler"))
+		rejection = failureOf(errcode.New(errcode.RT0012, "the server rejected a message of the handler"))
 	case final:
 		slot = t.endLocked(stored)
 	default:
 		t.storedLocked(p)
 	}
-	if refused != nil && !own {
+	if rejection != nil && !own {
 		if a.progress.rejected { // it fails already
-			refused = nil
+			rejection = nil
 		} else {
 			a.progress.rejected = true
 		}
@@ -52,11 +52,11 @@ func (t *task) proposed(a *attempt, p *machine.Progress, volume int, final bool,
 	t.s.iv.releaseSlot(slot)
 	// Both may propose, which must not block the partition's goroutine.
 	switch {
-	case refused == nil:
+	case rejection == nil:
 	case own:
-		go t.s.guarded(func() { t.refused(a, refused) })
+		go t.s.guarded(func() { t.rejected(a, rejection) })
 	default:
-		go t.s.guarded(func() { a.fail(refused) })
+		go t.s.guarded(func() { a.fail(rejection) })
 	}
 	if conclude {
 		go t.s.guarded(func() { t.conclude(a) })
@@ -145,9 +145,9 @@ func (t *task) backOffLocked(e event, delay time.Duration) (slot *share) {
 	return slot
 }
 
-// refused handles the rejection of a step of the server that ends the attempts: it is proposed
+// rejected handles the rejection of a step of the server that ends the attempts: it is proposed
 // again after a further attempt.
-func (t *task) refused(a *attempt, f *failure) {
+func (t *task) rejected(a *attempt, f *failure) {
 	t.mu.Lock()
 	if t.a != a || t.state != reporting {
 		t.mu.Unlock()

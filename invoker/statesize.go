@@ -12,7 +12,7 @@ import (
 // stateSize bounds the size of the state of the object whose key an attempt holds. Only the
 // attempt changes that state meanwhile, so what it starts with and what it writes are enough for
 // an upper bound. The tables are read only when the bound exceeds the limit, or if the state was
-// not sent as a whole and no earlier attempt has left a bound. The task's mutex guards it.
+// not sent as a whole and no earlier attempt has left a bound. The task's mutex covers it.
 type stateSize struct {
 	partial  bool // the state was not sent as a whole: the bound comes from other attempts, and is kept for them
 	begun    bool // it is being changed

@@ -21,7 +21,7 @@ type task struct {
 	// proposals are made in order. It is taken before mu.
 	sending sync.Mutex
 
-	place int // in the backoffs of the session, from 1 on; 0: not in them. Guarded by the timer queue's mutex
+	place int // in the backoffs of the session, from 1 on; 0: not in them. Covered by the timer queue's mutex
 
 	// mu covers the fields below, and the attempt. The suffix Locked of a method of either means that
 	// the caller holds it. It is held by one task at a time, see DESIGN.md for the order.

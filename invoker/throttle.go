@@ -8,7 +8,7 @@ import (
 	"platform/internal/tokenbucket"
 )
 
-// throttle is a token bucket for which something may wait. The user of it guards it by a mutex.
+// throttle is a token bucket for which something may wait. A mutex of its owner covers it.
 type throttle struct {
 	tokenbucket.Bucket
 	onToken func()        // called, in a goroutine of its own, when there is a token again

@@ -28,7 +28,7 @@ func (a *attempt) deadlineLocked() time.Time {
 	switch {
 	case a.activity.held:
 		return time.Now().Add(a.plan.options.InactivityTimeout)
-	case a.t.state == rejected:
+	case a.t.state == refused:
 		return a.activity.last.Add(refusalTimeout)
 	case a.t.state == halfClosed:
 		rest := a.activity.remainingInactivity

@@ -219,14 +219,14 @@ func TestANewLeaderContinuesAPause(t *testing.T) {
 
 var greeterQueue = flowcontrol.QueueKey{Service: "Greeter"}
 
-// refuseOnce is a partition that refuses the first step of a kind.
-type refuseOnce struct {
+// rejectOnce is a partition that refuses the first step of a kind.
+type rejectOnce struct {
 	*shard
 	kind machine.StepKind
 	done *bool
 }
 
-func (r refuseOnce) Propose(p *machine.Progress, done func(machine.Outcome, error)) {
+func (r rejectOnce) Propose(p *machine.Progress, done func(machine.Outcome, error)) {
 	if !*r.done && p.Steps[0].Kind == r.kind {
 		*r.done = true
 		done(machine.Outcome{Code: machine.Invalid}, nil)
@@ -244,15 +244,15 @@ func TestARefusedPauseIsProposedAgain(t *testing.T) {
 			}
 			o := newOffline(t, policy(attempts, metadata.Pause), func(w *wire) { w.recv.End(io.ErrUnexpectedEOF) })
 			defer o.close()
-			refused := false
-			o.session.part = refuseOnce{o.shard, kind, &refused}
+			rejected := false
+			o.session.part = rejectOnce{o.shard, kind, &rejected}
 			id, _ := o.shard.call(greeter, 1, "")
 			synctest.Wait()
 			if kind == machine.StepYield {
 				o.operate(&machine.Pause{Target: id})
 			}
 			time.Sleep(time.Hour)
-			require.True(t, refused)
+			require.True(t, rejected)
 			require.Equal(t, machine.Paused, o.shard.record(id).Status)
 			require.Zero(t, o.iv.slots.used)
 		})

@@ -56,7 +56,7 @@ const (
 	maxLiveFailures = 10_000
 )
 
-// List answers q as of a moment that is at most an election timeout before the call. The first
+// List returns what q requests as of a moment that is at most an election timeout before the call. The first
 // call builds the index, which takes a few seconds per million invocations.
 func (p *Partition) List(ctx context.Context, q *List) (Listed, error) {
 	l, err := p.leader()
@@ -77,7 +77,7 @@ func (p *Partition) List(ctx context.Context, q *List) (Listed, error) {
 	return r.out, nil
 }
 
-// listReader answers one List.
+// listReader serves one List.
 type listReader struct {
 	l      *leadership
 	q      *List

@@ -25,7 +25,7 @@ type waiter struct {
 	ended chan ending // receives at most one
 	lock  lock        // that the invocation takes, if any, and no other waiter counts for
 
-	// Guarded by the mutex of the waiters.
+	// Covered by the mutex of the waiters.
 	only  uint64  // only an invocation that this request created ends the wait; 0: any
 	early *ending // of an invocation with the same ID that another request created
 }

@@ -80,20 +80,20 @@ func (d *serviceDocument) add(h *metadata.Handler) {
 
 // operation describes one form of requests to a handler. A one-way request has no result.
 func (d *serviceDocument) operation(h *metadata.Handler, tag, documentation string, parameters []Object, result Object) Object {
-	answers := Object{"default": refer("responses", "GenericError")}
-	answers["200"] = result
+	responses := Object{"default": refer("responses", "GenericError")}
+	responses["200"] = result
 	switch tag {
 	case tagSend:
-		answers["200"], answers["202"] = refer("responses", "Send"), refer("responses", "Send")
+		responses["200"], responses["202"] = refer("responses", "Send"), refer("responses", "Send")
 	case tagOutput:
-		answers["470"] = refer("responses", "InvocationNotReadyError")
+		responses["470"] = refer("responses", "InvocationNotReadyError")
 		fallthrough
 	case tagAttach:
-		answers["404"] = refer("responses", "InvocationNotFoundError")
+		responses["404"] = refer("responses", "InvocationNotFoundError")
 	}
 	described := Object{
 		"tags": []string{tag}, "operationId": strings.ToLower(strings.ReplaceAll(tag, " ", "-")) + "-" + h.Name, "parameters": parameters,
-		"summary": tag + " " + d.service.Name + "/" + h.Name, "responses": answers,
+		"summary": tag + " " + d.service.Name + "/" + h.Name, "responses": responses,
 	}
 	if documentation != "" {
 		described["description"] = documentation

@@ -107,8 +107,8 @@ func (b *Budget) Stats() (used int64, refused uint64) {
 type Account struct {
 	b *Budget
 
-	usage usage     // guarded by the budget's mutex
-	full  time.Time // the same for the share; guarded by the budget's mutex
+	usage usage     // covered by the budget's mutex
+	full  time.Time // the same for the share; covered by the budget's mutex
 }
 
 // Account returns the account of another connection; nil for a nil budget.

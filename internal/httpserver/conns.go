@@ -206,7 +206,7 @@ type conn struct {
 
 	completed atomic.Int64 // requests
 	calmed    atomic.Bool
-	cancels   cancelBound // guarded by listener.mu, as is cancelled
+	cancels   cancelBound // covered by listener.mu, as is cancelled
 	cancelled int         // young requests
 }
 

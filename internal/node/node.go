@@ -37,7 +37,7 @@ type Node struct {
 	history   *stats.History
 	usage     *usage.Meter
 	payloads  memory.PayloadLimits
-	bodies    *budget.Budget // of requests and replies at all ports
+	bodies    *budget.Budget // of requests and responses at all ports
 	outbox    *partition.OutboxMemory
 
 	keys         keys

@@ -96,7 +96,7 @@ type pendingBulk[R any] struct {
 	done  Completion[R]
 }
 
-// bulkQueue is what waits of SubmitBulk. It is guarded by the proposer's mutex.
+// bulkQueue is what waits of SubmitBulk. It is covered by the proposer's mutex.
 type bulkQueue[R any] struct {
 	commands []pendingBulk[R]
 	bytes    int

@@ -22,7 +22,7 @@ import (
 // gave up.
 const groupBacklog = 16
 
-// waitingAppends bounds the appends with entries among them. The next one is sent when the previous one was answered or
+// waitingAppends bounds the appends with entries among them. The next one is sent when the previous one has its response or
 // has timed out, so more would only use memory while the storage of the group hangs.
 const waitingAppends = 1
 
@@ -37,11 +37,11 @@ type inbound struct {
 	out    chan *node.RaftFrame
 	queues map[uint32]*backlog // by group; owned by the receiving goroutine
 	tasks  nodelink.Tasks
-	late   atomic.Int32 // responses that wait in reply
+	late   atomic.Int32 // responses that wait in respond
 }
 
-// maxLateReplies bounds the responses that wait in inbound.reply.
-const maxLateReplies = 1024
+// maxLateResponses bounds the responses that wait in inbound.respond.
+const maxLateResponses = 1024
 
 // arrived is a request with the time at which its sender gives up.
 type arrived struct {
@@ -115,12 +115,12 @@ func (in *inbound) receive(ctx context.Context) error {
 		}
 		port, open := in.t.port(f.GroupId)
 		if !open { // and there may be no such group, so that a queue would never be used again
-			in.reply(ctx, &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId, Error: errGroupStopped.Error()})
+			in.respond(ctx, &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId, Error: errGroupStopped.Error()})
 			continue
 		}
 		if err := in.from.check(port, wire.RequestHeader(f)); err != nil {
 			in.t.refused("", err)
-			in.reply(ctx, &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId, Error: nodelink.ErrRefused.Error()})
+			in.respond(ctx, &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId, Error: nodelink.ErrRefused.Error()})
 			continue
 		}
 		if in.fromMemory(ctx, port, f) {
@@ -142,7 +142,7 @@ func (in *inbound) fromMemory(ctx context.Context, port *port, f *node.RaftFrame
 	out := &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId}
 	switch {
 	case f.Votes:
-		in.tasks.Go(func() { in.answerVotes(ctx, port, f) })
+		in.tasks.Go(func() { in.handleVotes(ctx, port, f) })
 		return true
 	case f.SilenceRequest != nil:
 		out.SilenceResponse = port.serveSilence(f)
@@ -157,19 +157,19 @@ func (in *inbound) fromMemory(ctx context.Context, port *port, f *node.RaftFrame
 	default:
 		return false
 	}
-	in.reply(ctx, out)
+	in.respond(ctx, out)
 	return true
 }
 
-// reply sends a response without blocking the receiver. A replica waits for one such response
+// respond sends a response without blocking the receiver. A replica waits for one such response
 // at a time, so few are pending, unless the sender does not read them.
-func (in *inbound) reply(ctx context.Context, out *node.RaftFrame) {
+func (in *inbound) respond(ctx context.Context, out *node.RaftFrame) {
 	select {
 	case in.out <- out:
 		return
 	default:
 	}
-	if in.late.Add(1) > maxLateReplies {
+	if in.late.Add(1) > maxLateResponses {
 		in.late.Add(-1)
 		return // its sender will time out
 	}
@@ -182,11 +182,11 @@ func (in *inbound) reply(ctx context.Context, out *node.RaftFrame) {
 	})
 }
 
-// answerVotes responds to a request of a leader that is about to transfer its leadership to
+// handleVotes responds to a request of a leader that is about to transfer its leadership to
 // this replica.
-func (in *inbound) answerVotes(ctx context.Context, p *port, f *node.RaftFrame) {
+func (in *inbound) handleVotes(ctx context.Context, p *port, f *node.RaftFrame) {
 	timeout := time.Duration(f.TimeoutMs) * time.Millisecond
-	out := in.answer(ctx, arrived{frame: f, deadline: time.Now().Add(timeout)})
+	out := in.handle(ctx, arrived{frame: f, deadline: time.Now().Add(timeout)})
 	switch {
 	case out == nil:
 		return
@@ -205,7 +205,7 @@ func (in *inbound) serve(ctx context.Context, queue *backlog) {
 		select {
 		case req := <-queue.requests:
 			queue.taken(req)
-			out := in.answer(ctx, req)
+			out := in.handle(ctx, req)
 			if out == nil {
 				continue
 			}
@@ -220,8 +220,8 @@ func (in *inbound) serve(ctx context.Context, queue *backlog) {
 	}
 }
 
-// answer passes one request to Raft; it returns nil if the sender has given up.
-func (in *inbound) answer(ctx context.Context, req arrived) *node.RaftFrame {
+// handle passes one request to Raft; it returns nil if the sender has given up.
+func (in *inbound) handle(ctx context.Context, req arrived) *node.RaftFrame {
 	out := &node.RaftFrame{Sequence: req.frame.Sequence, GroupId: req.frame.GroupId}
 	port, ok := in.t.port(req.frame.GroupId)
 	if !ok {

@@ -23,7 +23,7 @@ var errDeposed = errors.New("no longer the leader")
 // cannot lead, and the others would not detect this if its heartbeats continued.
 var errStorageHangs = errors.New("the log or the state of this replica accepts no entries")
 
-// errWrongResponse is the error of a request that was answered with another kind of response.
+// errWrongResponse is the error of a request to which the response has another kind.
 var errWrongResponse = errors.New("peer sent another kind of response")
 
 // errOtherReplica is the response to a request for a previous replica of the node.
@@ -124,8 +124,8 @@ func (p *port) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.Ap
 // deliver passes a request to Raft and waits for the response. A request whose sender has
 // given up is dropped: Raft would still act on it.
 func (p *port) deliver(ctx context.Context, rpc raft.RPC) (any, error) {
-	answer := make(chan raft.RPCResponse, 1)
-	rpc.RespChan = answer
+	responses := make(chan raft.RPCResponse, 1)
+	rpc.RespChan = responses
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -137,7 +137,7 @@ func (p *port) deliver(ctx context.Context, rpc raft.RPC) (any, error) {
 		return nil, errGroupStopped
 	}
 	select {
-	case r := <-answer:
+	case r := <-responses:
 		return r.Response, r.Error
 	case <-ctx.Done():
 		return nil, ctx.Err()

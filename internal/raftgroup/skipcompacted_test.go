@@ -44,7 +44,7 @@ func TestAppendsOfCompactedEntriesAreAccepted(t *testing.T) {
 			a.Entries = append(a.Entries, entry)
 		}
 		in := &inbound{t: c.groups[f].port.t}
-		out := in.answer(t.Context(), arrived{
+		out := in.handle(t.Context(), arrived{
 			frame:    &node.RaftFrame{GroupId: c.groups[f].cfg.ID, Target: string(c.voters[f].ID), AppendRequest: wire.EncodeAppend(a)},
 			deadline: time.Now().Add(time.Minute),
 		})

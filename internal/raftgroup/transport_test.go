@@ -162,7 +162,7 @@ func TestRequestOfASenderThatGaveUpIsDropped(t *testing.T) {
 	in := &inbound{t: to.t}
 	vote := func(term uint64, timeout time.Duration) *node.RaftFrame {
 		f := &node.RaftFrame{GroupId: 1, VoteRequest: &node.VoteRequest{Term: term}}
-		return in.answer(t.Context(), arrived{frame: f, deadline: time.Now().Add(timeout)})
+		return in.handle(t.Context(), arrived{frame: f, deadline: time.Now().Add(timeout)})
 	}
 	require.Nil(t, vote(1, 20*time.Millisecond), "Raft is busy until the sender gives up")
 	got := answer(t, to, func(any) (any, error) { return &raft.RequestVoteResponse{Granted: true}, nil })
@@ -243,7 +243,7 @@ func TestFewEntriesWaitForAGroupThatHangs(t *testing.T) {
 func TestResponsesThatAreNotReadAreBounded(t *testing.T) {
 	n := startNode(t, t.TempDir(), "")
 	defer n.stop()
-	stream := &framesStream{frames: make([]*node.RaftFrame, 2*maxLateReplies)}
+	stream := &framesStream{frames: make([]*node.RaftFrame, 2*maxLateResponses)}
 	for i := range stream.frames {
 		stream.frames[i] = &node.RaftFrame{Sequence: uint64(i), VoteRequest: &node.VoteRequest{}}
 	}
@@ -253,7 +253,7 @@ func TestResponsesThatAreNotReadAreBounded(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	require.ErrorIs(t, in.receive(ctx), io.EOF)
-	require.EqualValues(t, maxLateReplies, in.late.Load())
+	require.EqualValues(t, maxLateResponses, in.late.Load())
 	cancel()
 	in.tasks.End()
 	require.Zero(t, in.late.Load())

@@ -24,12 +24,12 @@ func withFunctions(t *testing.T) *Discoverer {
 	return New(client, quick())
 }
 
-func manifestReply(t *testing.T, manifest string) lambdatest.Answer {
+func manifestReply(t *testing.T, manifest string) lambdatest.Response {
 	payload, err := json.Marshal(map[string]any{
 		"statusCode": 200, "headers": map[string]string{"content-type": v4, "x-restate-server": "sdk/1"}, "body": manifest,
 	})
 	require.NoError(t, err)
-	return lambdatest.Answer{Payload: payload}
+	return lambdatest.Response{Payload: payload}
 }
 
 func TestFunctions(t *testing.T) {
@@ -37,7 +37,7 @@ func TestFunctions(t *testing.T) {
 	manifest := strings.Replace(manifestOf(`{"name":"S","ty":"SERVICE","handlers":[{"name":"h"}]}`),
 		`"BIDI_STREAM"`, `"REQUEST_RESPONSE","lambdaCompression":"zstd"`, 1)
 	var path, accept string
-	cloud.Handle(arn, func(c lambdatest.Call) lambdatest.Answer {
+	cloud.Handle(arn, func(c lambdatest.Call) lambdatest.Response {
 		var e struct {
 			Path    string            `json:"path"`
 			Headers map[string]string `json:"headers"`
@@ -69,20 +69,20 @@ func TestFunctions(t *testing.T) {
 func TestInvalidFunctions(t *testing.T) {
 	cloud := lambdatest.Start(t)
 	for name, c := range map[string]struct {
-		answer  lambdatest.Answer
+		answer  lambdatest.Response
 		code    errcode.Code
 		message string
 		calls   int
 	}{
 		"bidirectional": {manifestReply(t, manifestOf("")), errcode.META0015, "request-response mode", 1},
-		"no service":    {lambdatest.Answer{Payload: []byte(`"hello"`)}, errcode.META0013, "does not respond like a service", 1},
-		"crash":         {lambdatest.Answer{Function: "Unhandled", Payload: []byte(`{"errorMessage":"oops"}`)}, errcode.META0003, "the function failed: oops", 3},
-		"denied":        {lambdatest.Answer{Status: 403, Kind: "AccessDeniedException", Payload: []byte(`{"Message":"no"}`)}, errcode.META0003, "AccessDeniedException: no", 3},
-		"busy":          {lambdatest.Answer{Status: 429, Kind: "TooManyRequestsException", Payload: []byte(`{}`)}, errcode.META0003, "status 429", 3},
+		"no service":    {lambdatest.Response{Payload: []byte(`"hello"`)}, errcode.META0013, "does not respond like a service", 1},
+		"crash":         {lambdatest.Response{Function: "Unhandled", Payload: []byte(`{"errorMessage":"oops"}`)}, errcode.META0003, "the function failed: oops", 3},
+		"denied":        {lambdatest.Response{Status: 403, Kind: "AccessDeniedException", Payload: []byte(`{"Message":"no"}`)}, errcode.META0003, "AccessDeniedException: no", 3},
+		"busy":          {lambdatest.Response{Status: 429, Kind: "TooManyRequestsException", Payload: []byte(`{}`)}, errcode.META0003, "status 429", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0
-			cloud.Handle(arn, func(lambdatest.Call) lambdatest.Answer {
+			cloud.Handle(arn, func(lambdatest.Call) lambdatest.Response {
 				calls++
 				return c.answer
 			})

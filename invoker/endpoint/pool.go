@@ -19,7 +19,7 @@ type pool struct {
 	addr   *Address
 	ctx    context.Context //nolint:containedctx // of dials, which streams share; canceled by close
 	cancel context.CancelFunc
-	users  int // requests that are being sent; guarded by the client's mutex
+	users  int // requests that are being sent; covered by the client's mutex
 
 	mu      sync.Mutex // covers the fields below
 	conns   []*http.ClientConn

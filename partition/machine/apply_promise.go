@@ -26,12 +26,12 @@ func (m *Machine) promise(inv *Invocation, t journal.Type, payload []byte) error
 	}
 	switch t {
 	case journal.PeekPromise:
-		return m.replyPromise(inv, journal.PeekPromiseCompletion, &c, p)
+		return m.answerPromiseRead(inv, journal.PeekPromiseCompletion, &c, p)
 	case journal.CompletePromise:
 		return m.completePromise(inv, &c, p)
 	}
 	if p.Result != nil {
-		return m.replyPromise(inv, journal.GetPromiseCompletion, &c, p)
+		return m.answerPromiseRead(inv, journal.GetPromiseCompletion, &c, p)
 	}
 	if p.Waiting, err = m.stillWaiting(p.Waiting); err != nil {
 		return err
@@ -61,9 +61,9 @@ func (m *Machine) completePromise(inv *Invocation, c *journal.PromiseCommand, p 
 	return m.answerPromise(inv, journal.CompletePromiseCompletion, c.Completion, nil)
 }
 
-// replyPromise completes a command that reads a promise. If this entry may not copy the
+// answerPromiseRead completes a command that reads a promise. If this entry may not copy the
 // result, the command becomes a waiter.
-func (m *Machine) replyPromise(inv *Invocation, t journal.Type, c *journal.PromiseCommand, p Promise) error {
+func (m *Machine) answerPromiseRead(inv *Invocation, t journal.Type, c *journal.PromiseCommand, p Promise) error {
 	if p.Result == nil || m.mayAnswer(p.Result) {
 		return m.answerPromise(inv, t, c.Completion, p.Result)
 	}

@@ -90,7 +90,7 @@ func TestSignedRequestsToAFunction(t *testing.T) {
 	const arn, role = "arn:aws:lambda:eu-central-1:123456789012:function:greeter:1", "arn:aws:iam::123456789012:role/r"
 	cloud := lambdatest.Start(t)
 	var calls atomic.Int32
-	cloud.Handle(arn, func(c lambdatest.Call) lambdatest.Answer {
+	cloud.Handle(arn, func(c lambdatest.Call) lambdatest.Response {
 		calls.Add(1)
 		return function(c)
 	})
@@ -107,11 +107,11 @@ func TestSignedRequestsToAFunction(t *testing.T) {
 	require.GreaterOrEqual(t, calls.Load(), int32(3), "discovery and at least two attempts: functions suspend to sleep")
 	require.Equal(t, []string{role + " their-id"}, cloud.Roles())
 
-	cloud.Handle(arn, func(lambdatest.Call) lambdatest.Answer {
+	cloud.Handle(arn, func(lambdatest.Call) lambdatest.Response {
 		manifest := `{"protocolMode":"BIDI_STREAM","minProtocolVersion":5,"maxProtocolVersion":7,"services":[]}`
 		payload, _ := json.Marshal(map[string]any{"statusCode": 200, "body": manifest,
 			"headers": map[string]string{"content-type": "application/vnd.restate.endpointmanifest.v4+json"}})
-		return lambdatest.Answer{Payload: payload}
+		return lambdatest.Response{Payload: payload}
 	})
 	refused := admin(t, s, http.MethodPost, "/deployments", `{"force":true,`+body[1:], http.StatusBadGateway)
 	require.Equal(t, "META0015", refused["platform_code"], refused)

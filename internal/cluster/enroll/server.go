@@ -126,13 +126,13 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 		s.event(conn.RemoteAddr(), "a node without a certificate sent no valid request", "", err)
 		return
 	}
-	raw, err = s.answer(ctx, conn.RemoteAddr(), &req).MarshalVT()
+	raw, err = s.respond(ctx, conn.RemoteAddr(), &req).MarshalVT()
 	if err == nil {
 		_ = writeMessage(conn, raw) // the node retries
 	}
 }
 
-func (s *Server) answer(ctx context.Context, from net.Addr, req *nodepb.EnrollRequest) *nodepb.EnrollResponse {
+func (s *Server) respond(ctx context.Context, from net.Addr, req *nodepb.EnrollRequest) *nodepb.EnrollResponse {
 	certificate, err := s.issuer.enroll(ctx, from, req.Token, req.Secret, req.Name, req.SigningRequest)
 	if err != nil {
 		s.event(from, "node did not get a certificate", req.Name, err)

@@ -38,12 +38,12 @@ func request(t *testing.T, body string) *http.Request {
 }
 
 // echo responds with the payload it received.
-func echo(c lambdatest.Call) lambdatest.Answer {
+func echo(c lambdatest.Call) lambdatest.Response {
 	payload, _ := json.Marshal(map[string]any{
 		"statusCode": 200, "headers": map[string]string{"x-restate-server": "fake/1"}, "isBase64Encoded": true,
 		"body": base64.StdEncoding.EncodeToString(c.Payload),
 	})
-	return lambdatest.Answer{Payload: payload}
+	return lambdatest.Response{Payload: payload}
 }
 
 func TestFunctionPayload(t *testing.T) {
@@ -71,7 +71,7 @@ func TestCredentials(t *testing.T) {
 	calls := make(chan lambdatest.Call, 3)
 	const far = "arn:aws-us-gov:lambda:us-gov-west-1:123456789012:function:greeter:live"
 	for _, name := range []string{arn, far} {
-		s.Handle(name, func(c lambdatest.Call) lambdatest.Answer {
+		s.Handle(name, func(c lambdatest.Call) lambdatest.Response {
 			calls <- c
 			return echo(c)
 		})
@@ -108,7 +108,7 @@ func TestCompression(t *testing.T) {
 	require.NoError(t, err)
 	defer decoder.Close()
 	events := make(chan map[string]any, 1)
-	s.Handle(arn, func(c lambdatest.Call) lambdatest.Answer {
+	s.Handle(arn, func(c lambdatest.Call) lambdatest.Response {
 		var e map[string]any
 		_ = json.Unmarshal(c.Payload, &e)
 		events <- e
@@ -116,7 +116,7 @@ func TestCompression(t *testing.T) {
 			"statusCode": 200, "headers": map[string]string{"Content-Encoding": "zstd"}, "isBase64Encoded": true,
 			"body": base64.StdEncoding.EncodeToString(encoder.EncodeAll([]byte(large), nil)),
 		})
-		return lambdatest.Answer{Payload: payload}
+		return lambdatest.Response{Payload: payload}
 	})
 	cfg := DefaultConfig()
 	cfg.CompressFrom = 5000
@@ -155,19 +155,19 @@ func TestCompression(t *testing.T) {
 func TestErrorsOfTheAPI(t *testing.T) {
 	s := lambdatest.Start(t)
 	for kind, c := range map[string]struct {
-		answer lambdatest.Answer
+		answer lambdatest.Response
 		status int
 		want   string
 	}{
-		"busy":  {lambdatest.Answer{Status: 429, Kind: "TooManyRequestsException", After: "7", Payload: []byte(`{"message":"Rate Exceeded."}`)}, 429, "Rate Exceeded."},
-		"large": {lambdatest.Answer{Status: 413, Kind: "RequestTooLargeException", Payload: []byte(`{"message":"too large"}`)}, 413, "too large"},
-		"denied": {lambdatest.Answer{Status: 403, Kind: "AccessDeniedException", Payload: []byte(`{"Message":"not yours"}`)}, 0,
+		"busy":  {lambdatest.Response{Status: 429, Kind: "TooManyRequestsException", After: "7", Payload: []byte(`{"message":"Rate Exceeded."}`)}, 429, "Rate Exceeded."},
+		"large": {lambdatest.Response{Status: 413, Kind: "RequestTooLargeException", Payload: []byte(`{"message":"too large"}`)}, 413, "too large"},
+		"denied": {lambdatest.Response{Status: 403, Kind: "AccessDeniedException", Payload: []byte(`{"Message":"not yours"}`)}, 0,
 			"invoke function: AccessDeniedException: not yours"},
-		"broken": {lambdatest.Answer{Status: 500, Kind: "ServiceException", Payload: []byte(`{"Message":"ours"}`)}, 0, "invoke function: ServiceException: ours"},
+		"broken": {lambdatest.Response{Status: 500, Kind: "ServiceException", Payload: []byte(`{"Message":"ours"}`)}, 0, "invoke function: ServiceException: ours"},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			calls := 0
-			s.Handle(arn, func(lambdatest.Call) lambdatest.Answer {
+			s.Handle(arn, func(lambdatest.Call) lambdatest.Response {
 				calls++
 				return c.answer
 			})
@@ -196,8 +196,8 @@ func TestErrorsOfFunctions(t *testing.T) {
 		`{"errorMessage":"2026-01-02T03:04:05.678Z 01234567-89ab-cdef-0123-456789abcdef Task timed out after 3.00 seconds"}`:       "the function failed: Task timed out after 3.00 seconds",
 		`?`: "the function failed: its error message is unreadable",
 	} {
-		s.Handle(arn, func(lambdatest.Call) lambdatest.Answer {
-			return lambdatest.Answer{Function: "Unhandled", Payload: []byte(message)}
+		s.Handle(arn, func(lambdatest.Call) lambdatest.Response {
+			return lambdatest.Response{Function: "Unhandled", Payload: []byte(message)}
 		})
 		_, err := New(DefaultConfig()).Invoke(t.Context(), functionOf(t, arn), request(t, "x"), &counted{})
 		require.EqualError(t, err, want)
@@ -247,7 +247,7 @@ func TestCancellation(t *testing.T) {
 	s := lambdatest.Start(t)
 	begun, release := make(chan struct{}), make(chan struct{})
 	defer close(release)
-	s.Handle(arn, func(c lambdatest.Call) lambdatest.Answer {
+	s.Handle(arn, func(c lambdatest.Call) lambdatest.Response {
 		close(begun)
 		<-release
 		return echo(c)

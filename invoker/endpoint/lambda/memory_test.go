@@ -58,7 +58,7 @@ func TestResponsesAreHeldUntilTheyAreRead(t *testing.T) {
 		"compressed": {answerOf(t, encoder.EncodeAll(body, nil), map[string]string{"Content-Encoding": "zstd"}), 256 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.Handle(arn, func(lambdatest.Call) lambdatest.Answer { return lambdatest.Answer{Payload: c.payload} })
+			s.Handle(arn, func(lambdatest.Call) lambdatest.Response { return lambdatest.Response{Payload: c.payload} })
 			m := &counted{}
 			resp, err := New(DefaultConfig()).Invoke(t.Context(), functionOf(t, arn), request(t, "x"), m)
 			require.NoError(t, err)

@@ -23,8 +23,8 @@ type Call struct {
 	Payload   []byte
 }
 
-// Answer is a response of the API.
-type Answer struct {
+// Response is a response of the API.
+type Response struct {
 	Status   int    // 0 is 200
 	Kind     string // of an error of the API, such as TooManyRequestsException
 	After    string // for Retry-After
@@ -33,7 +33,7 @@ type Answer struct {
 }
 
 // Function is the implementation of a function.
-type Function func(Call) Answer
+type Function func(Call) Response
 
 // Server is the API. All clients can assume roles, which have the access key ROLE.
 type Server struct {
@@ -106,14 +106,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	f := s.functions[c.ARN]
 	s.mu.Unlock()
-	a := Answer{Status: http.StatusNotFound, Kind: "ResourceNotFoundException", Payload: []byte(`{"Message":"Function not found: ` + c.ARN + `"}`)}
+	a := Response{Status: http.StatusNotFound, Kind: "ResourceNotFoundException", Payload: []byte(`{"Message":"Function not found: ` + c.ARN + `"}`)}
 	if f != nil {
 		a = f(c)
 	}
 	a.write(w)
 }
 
-func (a *Answer) write(w http.ResponseWriter) {
+func (a *Response) write(w http.ResponseWriter) {
 	for name, value := range map[string]string{"X-Amzn-Errortype": a.Kind, "Retry-After": a.After, "X-Amz-Function-Error": a.Function} {
 		if value != "" {
 			w.Header().Set(name, value)
@@ -144,7 +144,7 @@ func (s *Server) assume(w http.ResponseWriter, r *http.Request) {
 // Adapt converts a handler of events, as SDKs provide them, to a function. Errors become those of
 // functions.
 func Adapt[In, Out any](handle func(In) (Out, error)) Function {
-	return func(c Call) Answer {
+	return func(c Call) Response {
 		var in In
 		err := json.Unmarshal(c.Payload, &in)
 		if err == nil {
@@ -152,11 +152,11 @@ func Adapt[In, Out any](handle func(In) (Out, error)) Function {
 			if out, err = handle(in); err == nil {
 				var payload []byte
 				if payload, err = json.Marshal(out); err == nil {
-					return Answer{Payload: payload}
+					return Response{Payload: payload}
 				}
 			}
 		}
 		reason, _ := json.Marshal(map[string]string{"errorType": "Error", "errorMessage": err.Error()}) // a map of strings can be encoded
-		return Answer{Function: "Unhandled", Payload: reason}
+		return Response{Function: "Unhandled", Payload: reason}
 	}
 }

@@ -53,7 +53,7 @@ type Node struct {
 	kafka    *kafka.Engine
 	census   *partition.Census
 	router   *routing.Router
-	replicas *replicas.Manager
+	replicas *replicas.Reconciler
 	ready    *lifecycle.Readiness
 
 	draining atomic.Bool // the node is about to stop

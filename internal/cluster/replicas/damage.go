@@ -37,9 +37,9 @@ type damageReport struct {
 }
 
 // reportDamage is called when a replica has found rows that cannot be read. They are found again if the report is dropped.
-func (m *Manager) reportDamage(id uint32, reason error) {
+func (rc *Reconciler) reportDamage(id uint32, reason error) {
 	select {
-	case m.damage <- damageReport{id, reason}:
+	case rc.damage <- damageReport{id, reason}:
 	default:
 	}
 }
@@ -47,9 +47,9 @@ func (m *Manager) reportDamage(id uint32, reason error) {
 // watchDamage quarantines replicas with rows or entries that cannot be read, also if that is found by a
 // compaction, which cannot succeed until their data is removed. A replica that is needed continues for as long as it does
 // not need the damaged data.
-func (m *Manager) watchDamage(ctx context.Context) {
-	partitions, groups := make([]uint32, m.Router.Count()), make([]uint32, m.Router.Count())
-	for id := range m.Router.Count() {
+func (rc *Reconciler) watchDamage(ctx context.Context) {
+	partitions, groups := make([]uint32, rc.cfg.Router.Count()), make([]uint32, rc.cfg.Router.Count())
+	for id := range rc.cfg.Router.Count() {
 		partitions[id], groups[id] = id, partition.GroupID(id)
 	}
 	damaged := map[uint32]*damagedReplica{}
@@ -59,45 +59,45 @@ func (m *Manager) watchDamage(ctx context.Context) {
 			retry = time.After(damageRetry + rand.N(damageRetry))
 		}
 		select {
-		case file := <-m.Logs.DamagedFiles():
-			affected, err := m.Logs.Affected(file, groups)
+		case file := <-rc.cfg.Logs.DamagedFiles():
+			affected, err := rc.cfg.Logs.Affected(file, groups)
 			for i := range affected {
 				affected[i] -= partition.GroupID(0)
 			}
-			m.damaged(damaged, file, affected, err)
-		case file := <-m.Tables.DamagedFiles():
-			affected, err := m.Tables.Affected(file, partitions)
-			m.damaged(damaged, file, affected, err)
-		case r := <-m.damage:
-			m.addDamaged(damaged, r.id, r.reason)
+			rc.damaged(damaged, file, affected, err)
+		case file := <-rc.cfg.Tables.DamagedFiles():
+			affected, err := rc.cfg.Tables.Affected(file, partitions)
+			rc.damaged(damaged, file, affected, err)
+		case r := <-rc.damage:
+			rc.addDamaged(damaged, r.id, r.reason)
 		case <-retry:
 		case <-ctx.Done():
 			return
 		}
 		for id, d := range damaged {
-			if p := m.Router.Replica(id); p == nil || d.replica != replica(p) {
+			if p := rc.cfg.Router.Replica(id); p == nil || d.replica != replica(p) {
 				delete(damaged, id) // closed, and perhaps rebuilt
 			}
 		}
-		m.quarantineDispensable(ctx, damaged)
+		rc.quarantineDispensable(ctx, damaged)
 	}
 }
 
 // damaged adds the replicas with data in a damaged file.
-func (m *Manager) damaged(damaged map[uint32]*damagedReplica, file pebbledb.DamagedFile, affected []uint32, err error) {
+func (rc *Reconciler) damaged(damaged map[uint32]*damagedReplica, file pebbledb.DamagedFile, affected []uint32, err error) {
 	if err != nil {
-		m.Log.Warn("damaged file not examined", "path", file.Path, "err", err)
+		rc.cfg.Log.Warn("damaged file not examined", "path", file.Path, "err", err)
 		return
 	}
 	for _, id := range affected {
-		m.addDamaged(damaged, id, file)
+		rc.addDamaged(damaged, id, file)
 	}
 }
 
 // addDamaged adds the replica of a partition, unless it is known or is not used any longer.
-func (m *Manager) addDamaged(damaged map[uint32]*damagedReplica, id uint32, reason error) {
-	p := m.Router.Replica(id)
-	if p == nil || damaged[id] != nil || m.quarantine.reported(id) != "" {
+func (rc *Reconciler) addDamaged(damaged map[uint32]*damagedReplica, id uint32, reason error) {
+	p := rc.cfg.Router.Replica(id)
+	if p == nil || damaged[id] != nil || rc.quarantine.reported(id) != "" {
 		return
 	}
 	damaged[id] = &damagedReplica{replica: p, reason: reason}
@@ -107,19 +107,19 @@ func (m *Manager) addDamaged(damaged map[uint32]*damagedReplica, id uint32, reas
 // copied from, and removes from damaged those that it need not be called for again. If two nodes find damage at
 // the same time, each must take the other one's replica into account. So they announce what they intend before they
 // request each other's status, and at least one of them learns of the other. Both may then continue, until they check again.
-func (m *Manager) quarantineDispensable(ctx context.Context, damaged map[uint32]*damagedReplica) {
+func (rc *Reconciler) quarantineDispensable(ctx context.Context, damaged map[uint32]*damagedReplica) {
 	for id, d := range damaged {
 		if len(d.Voters()) < minDispensable {
-			m.Log.Error("data of a partition is damaged, and it has too few replicas to copy it from another one: add replicas, or restore the data directory from a backup, before it is needed",
+			rc.cfg.Log.Error("data of a partition is damaged, and it has too few replicas to copy it from another one: add replicas, or restore the data directory from a backup, before it is needed",
 				"partition_id", id, "err", d.reason)
 			delete(damaged, id)
 		}
 	}
-	candidates := m.dispensableOf(ctx, damaged) // others need not know of those that are needed
+	candidates := rc.dispensableOf(ctx, damaged) // others need not know of those that are needed
 	for id := range candidates {
-		m.quarantine.announce(id, candidates[id].reason.Error())
+		rc.quarantine.announce(id, candidates[id].reason.Error())
 	}
-	dispensable := m.dispensableOf(ctx, candidates)
+	dispensable := rc.dispensableOf(ctx, candidates)
 	for id, d := range damaged {
 		switch {
 		case dispensable[id] != nil:
@@ -127,10 +127,10 @@ func (m *Manager) quarantineDispensable(ctx context.Context, damaged map[uint32]
 			delete(damaged, id)
 			continue
 		case candidates[id] != nil:
-			m.quarantine.withdraw(id)
+			rc.quarantine.withdraw(id)
 		}
 		if !d.needed {
-			m.Log.Error("data of a partition is damaged, and the replica continues until the other ones have a majority: start their nodes, and wait until no other replica is in quarantine",
+			rc.cfg.Log.Error("data of a partition is damaged, and the replica continues until the other ones have a majority: start their nodes, and wait until no other replica is in quarantine",
 				"partition_id", id, "err", d.reason)
 			d.needed = true
 		}
@@ -138,14 +138,14 @@ func (m *Manager) quarantineDispensable(ctx context.Context, damaged map[uint32]
 }
 
 // dispensableOf returns those of the damaged replicas without which the others have a majority.
-func (m *Manager) dispensableOf(ctx context.Context, damaged map[uint32]*damagedReplica) map[uint32]*damagedReplica {
+func (rc *Reconciler) dispensableOf(ctx context.Context, damaged map[uint32]*damagedReplica) map[uint32]*damagedReplica {
 	if len(damaged) == 0 {
 		return nil
 	}
 	found := map[uint32]*damagedReplica{}
-	statuses := m.Nodes.Statuses(ctx, false)
+	statuses := rc.cfg.Nodes.Statuses(ctx, false)
 	for id, d := range damaged {
-		if m.dispensable(d.Voters(), serving(statuses, id)) {
+		if rc.dispensable(d.Voters(), serving(statuses, id)) {
 			found[id] = d
 		}
 	}
@@ -169,10 +169,10 @@ func serving(statuses cluster.Statuses, id uint32) map[string]bool {
 }
 
 // dispensable reports whether the voters on other nodes that are serving are a majority.
-func (m *Manager) dispensable(voters []string, serving map[string]bool) bool {
+func (rc *Reconciler) dispensable(voters []string, serving map[string]bool) bool {
 	others := 0
 	for _, id := range voters {
-		if node, _ := metadata.ReplicaNode(raft.ServerID(id)); node != m.Node.ID && serving[id] {
+		if node, _ := metadata.ReplicaNode(raft.ServerID(id)); node != rc.cfg.Node.ID && serving[id] {
 			others++
 		}
 	}

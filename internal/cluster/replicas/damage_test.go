@@ -18,12 +18,12 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// nodes are the other nodes of a cluster, whose statuses are those of their managers.
+// nodes are the other nodes of a cluster, whose statuses are those of their reconcilers.
 type nodes struct {
 	Nodes
-	managers []*Manager
-	replicas []string // by node; "-" if it does not respond
-	draining int      // index of a node that is about to stop, -1: none
+	reconcilers []*Reconciler
+	replicas    []string // by node; "-" if it does not respond
+	draining    int      // index of a node that is about to stop, -1: none
 }
 
 func (n *nodes) Statuses(context.Context, bool) cluster.Statuses {
@@ -33,7 +33,7 @@ func (n *nodes) Statuses(context.Context, bool) cluster.Statuses {
 			continue
 		}
 		r := &nodepb.ReplicaStatus{Partition: 7, ReplicaId: id, State: "Follower"}
-		if reason := n.managers[i].Quarantine(7); reason != "" {
+		if reason := n.reconcilers[i].Quarantine(7); reason != "" {
 			r = &nodepb.ReplicaStatus{Partition: 7, ReplicaId: id, State: "Quarantined", Quarantine: reason}
 		}
 		all[uint32(i)] = &nodepb.StatusResponse{Replicas: []*nodepb.ReplicaStatus{{Partition: 6, ReplicaId: "other"}, r}, Draining: i == n.draining}
@@ -41,12 +41,12 @@ func (n *nodes) Statuses(context.Context, bool) cluster.Statuses {
 	return all
 }
 
-// damagedNodes returns the managers of nodes that have these replicas of partition 7.
+// damagedNodes returns the reconcilers of nodes that have these replicas of partition 7.
 func damagedNodes(replicas ...string) *nodes {
 	n := &nodes{replicas: replicas, draining: -1}
 	for i := range replicas {
 		self := raft.Server{ID: raft.ServerID(fmt.Sprintf("%c/x", 'a'+i))}
-		n.managers = append(n.managers, &Manager{Config: Config{Node: self, Nodes: n, Log: slog.New(slog.DiscardHandler)}})
+		n.reconcilers = append(n.reconcilers, &Reconciler{cfg: Config{Node: self, Nodes: n, Log: slog.New(slog.DiscardHandler)}})
 	}
 	return n
 }
@@ -64,7 +64,7 @@ func (r *openReplica) Quarantine(error) { r.quarantined = true }
 func (n *nodes) quarantineDispensable(i int, voters []string) bool {
 	r := &openReplica{voters: voters}
 	file := pebbledb.DamagedFile{Path: "state/000007.sst", Reason: errors.New("checksum mismatch")}
-	n.managers[i].quarantineDispensable(context.Background(), map[uint32]*damagedReplica{7: {replica: r, reason: file}})
+	n.reconcilers[i].quarantineDispensable(context.Background(), map[uint32]*damagedReplica{7: {replica: r, reason: file}})
 	return r.quarantined
 }
 
@@ -89,7 +89,7 @@ func TestReplicasThatAreNeededAreNotQuarantined(t *testing.T) {
 	} {
 		n := damagedNodes(strings.Fields(c.serving)...)
 		require.Equal(t, c.want, n.quarantineDispensable(0, strings.Fields(c.voters)), name)
-		require.Equal(t, c.want, n.managers[0].Quarantine(7) != "", name)
+		require.Equal(t, c.want, n.reconcilers[0].Quarantine(7) != "", name)
 	}
 	n := damagedNodes("a/x", "b/x", "c/x")
 	n.draining = 2
@@ -101,9 +101,9 @@ func TestDamageOnTwoNodes(t *testing.T) {
 	n := damagedNodes("a/x", "b/x", "c/x")
 	require.True(t, n.quarantineDispensable(0, n.replicas))
 	require.False(t, n.quarantineDispensable(1, n.replicas))
-	require.True(t, n.managers[0].quarantine.add(7, "when it has stopped"))
+	require.True(t, n.reconcilers[0].quarantine.add(7, "when it has stopped"))
 	require.False(t, n.quarantineDispensable(1, n.replicas))
-	n.managers[0].quarantine.rebuilt(7, time.Now())
+	n.reconcilers[0].quarantine.rebuilt(7, time.Now())
 	n.replicas[0] = "a/x#1"
 	require.False(t, n.quarantineDispensable(1, []string{"a/x", "b/x", "c/x"}), "it has no vote yet")
 	require.True(t, n.quarantineDispensable(1, n.replicas))

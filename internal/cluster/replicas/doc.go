@@ -2,5 +2,5 @@
 // opens, removes and rebuilds them, changes the members of the Raft groups that the node
 // leads, and transfers leadership.
 //
-// Read manager.go first, then reconcile.go and quarantine.go.
+// Read reconciler.go first, then reconcile.go and quarantine.go.
 package replicas

@@ -24,19 +24,19 @@ const (
 
 // room returns why a partition that this node leads accepts no new invocations, nil if it
 // does. While another node may become leader, the error makes callers look for that one.
-func (m *Manager) room() error {
-	err := m.Disk.Room()
-	if err != nil && len(m.Store.Nodes()) > 1 && m.Disk.ShortFor() < HandOverTimeout {
+func (rc *Reconciler) room() error {
+	err := rc.cfg.Disk.Room()
+	if err != nil && len(rc.cfg.Store.Nodes()) > 1 && rc.cfg.Disk.ShortFor() < HandOverTimeout {
 		return fmt.Errorf("%w: %s", raftgroup.ErrNotLeader, err.Error()) // not ErrOverloaded, which is final
 	}
 	return err
 }
 
 // HandOver transfers the leadership of a partition to another replica.
-func (m *Manager) HandOver(ctx context.Context, p *partition.Partition) {
+func (rc *Reconciler) HandOver(ctx context.Context, p *partition.Partition) {
 	var tried transfers
 	for p.Leading() {
-		to, expected := m.successor(p, &tried)
+		to, expected := rc.successor(p, &tried)
 		if !expected {
 			return
 		}
@@ -50,7 +50,7 @@ func (m *Manager) HandOver(ctx context.Context, p *partition.Partition) {
 		case err == nil, errors.Is(err, raftgroup.ErrNotLeader), errors.Is(err, raftgroup.ErrNoPeer):
 			return
 		case ctx.Err() != nil:
-			m.Log.Warn("leadership transfer failed; peers will elect", "partition_id", p.ID(), "err", err)
+			rc.cfg.Log.Warn("leadership transfer failed; peers will elect", "partition_id", p.ID(), "err", err)
 			return
 		}
 		select {
@@ -65,8 +65,8 @@ var errNotCaughtUp = errors.New("no other replica has caught up")
 // successor returns a transfer target for the leadership of this replica, "" if there is
 // none now; expected reports whether there may soon be one. Nodes that are about to stop are not
 // targets, since they would only transfer it again.
-func (m *Manager) successor(p *partition.Partition, tried *transfers) (to raft.ServerID, expected bool) {
-	return tried.successor(p.Status().Followers, m.AvailableNodes())
+func (rc *Reconciler) successor(p *partition.Partition, tried *transfers) (to raft.ServerID, expected bool) {
+	return tried.successor(p.Status().Followers, rc.AvailableNodes())
 }
 
 // successor prefers replicas to which no transfer has failed, then those to which few have.
@@ -85,9 +85,9 @@ func (t *transfers) successor(followers []raftgroup.Follower, available map[raft
 }
 
 // AvailableNodes returns the other nodes that are alive and not about to stop.
-func (m *Manager) AvailableNodes() map[raft.ServerID]bool {
+func (rc *Reconciler) AvailableNodes() map[raft.ServerID]bool {
 	available := map[raft.ServerID]bool{}
-	for _, m := range m.Members.Nodes() {
+	for _, m := range rc.cfg.Members.Nodes() {
 		if !m.Self && m.State == membership.Alive && !m.Draining {
 			available[cluster.ServerID(m.Name, m.Incarnation)] = true
 		}

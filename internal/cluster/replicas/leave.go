@@ -17,27 +17,27 @@ import (
 
 // leave removes the replica once the leader of the partition confirms that it is no longer a
 // member. Until then the others may need its vote.
-func (m *Manager) leave(ctx context.Context, p *partition.Partition, layout *metadata.Layout) error {
-	if !m.confirmedRemoval(ctx, p) {
+func (rc *Reconciler) leave(ctx context.Context, p *partition.Partition, layout *metadata.Layout) error {
+	if !rc.confirmedRemoval(ctx, p) {
 		return nil
 	}
-	m.Log.Info("removing replica, partition was moved", "partition_id", p.ID())
-	if err := m.closeReplica(ctx, p, p.Stop); err != nil {
+	rc.cfg.Log.Info("removing replica, partition was moved", "partition_id", p.ID())
+	if err := rc.closeReplica(ctx, p, p.Stop); err != nil {
 		return err
 	}
 	// Until it was stopped, it responded to the leader, which may have added it again.
-	if !m.confirmedRemoval(ctx, p) {
-		m.Log.Info("keeping replica, partition is to be here again", "partition_id", p.ID())
-		return m.openReplica(ctx, p.ID(), layout)
+	if !rc.confirmedRemoval(ctx, p) {
+		rc.cfg.Log.Info("keeping replica, partition is to be here again", "partition_id", p.ID())
+		return rc.openReplica(ctx, p.ID(), layout)
 	}
-	return m.destroy(ctx, p.ID()) // if interrupted, the next start finishes it
+	return rc.destroy(ctx, p.ID()) // if interrupted, the next start finishes it
 }
 
 // confirmedRemoval queries the other nodes whether a replica is no longer a member of its
 // partition.
-func (m *Manager) confirmedRemoval(ctx context.Context, p *partition.Partition) bool {
+func (rc *Reconciler) confirmedRemoval(ctx context.Context, p *partition.Partition) bool {
 	// A leader does not contact removed members, so it may not be known here.
-	for _, st := range m.Nodes.Statuses(ctx, false) {
+	for _, st := range rc.cfg.Nodes.Statuses(ctx, false) {
 		for _, r := range st.Replicas {
 			if removed(p.Status(), r, p.LocalID()) {
 				return true
@@ -66,26 +66,26 @@ func removed(own partition.Status, reported *nodepb.ReplicaStatus, self raft.Ser
 // destroy removes all data of a partition from this node. A later replica of it on this node
 // gets the next number, and therefore another Raft server ID. Nodes below feature level 2 do
 // not know such IDs.
-func (m *Manager) destroy(ctx context.Context, id uint32) error {
-	if m.Store.FeatureLevel() >= feature.Level2 {
-		if err := m.retire(ctx, id); err != nil {
+func (rc *Reconciler) destroy(ctx context.Context, id uint32) error {
+	if rc.cfg.Store.FeatureLevel() >= feature.Level2 {
+		if err := rc.retire(ctx, id); err != nil {
 			return err
 		}
 	}
-	hard, err := m.Hard.Group(partition.GroupID(id))
+	hard, err := rc.cfg.Hard.Group(partition.GroupID(id))
 	if err != nil {
 		return err
 	}
-	return partition.Destroy(ctx, m.Logs, m.Tables, hard, id)
+	return partition.Destroy(ctx, rc.cfg.Logs, rc.cfg.Tables, hard, id)
 }
 
 // retire assigns the next number. If the last one is not on record, it follows from what the
 // other nodes know.
-func (m *Manager) retire(ctx context.Context, id uint32) error {
+func (rc *Reconciler) retire(ctx context.Context, id uint32) error {
 	group := partition.GroupID(id)
-	hard, err := m.Hard.Group(group)
+	hard, err := rc.cfg.Hard.Group(group)
 	if errors.Is(err, logstore.ErrCorrupt) || err == nil && hard.Missing() {
-		return m.Hard.RetireUnknown(group, highestNumber(m.Nodes.Statuses(ctx, false), id, m.Node.ID))
+		return rc.cfg.Hard.RetireUnknown(group, highestNumber(rc.cfg.Nodes.Statuses(ctx, false), id, rc.cfg.Node.ID))
 	}
 	if err != nil {
 		return err

@@ -17,14 +17,14 @@ var (
 )
 
 // Collector returns the metrics of the replicas of this node.
-func (m *Manager) Collector() prometheus.Collector {
-	return metrics.NewCollector(m.collect, descPartitions, descLeaders, descLeaderless, descQuarantined, descCommands, descLag, descBehind)
+func (rc *Reconciler) Collector() prometheus.Collector {
+	return metrics.NewCollector(rc.collect, descPartitions, descLeaders, descLeaderless, descQuarantined, descCommands, descLag, descBehind)
 }
 
-func (m *Manager) collect(out metrics.Values) {
+func (rc *Reconciler) collect(out metrics.Values) {
 	held, leading, leaderless, behind := 0, 0, 0, 0
 	commands, lag := uint64(0), uint64(0)
-	for p := range m.Router.Replicas() {
+	for p := range rc.cfg.Router.Replicas() {
 		held++
 		commands += p.Commands()
 		if p.Leader().ID == "" {
@@ -44,7 +44,7 @@ func (m *Manager) collect(out metrics.Values) {
 	out.Gauge(descPartitions, float64(held))
 	out.Gauge(descLeaders, float64(leading))
 	out.Gauge(descLeaderless, float64(leaderless))
-	out.Gauge(descQuarantined, float64(m.quarantine.count()))
+	out.Gauge(descQuarantined, float64(rc.quarantine.count()))
 	out.Gauge(descBehind, float64(behind))
 	out.Gauge(descLag, float64(lag))
 	out.Counter(descCommands, commands)

@@ -38,8 +38,8 @@ type noSession struct{ attempts.Session }
 func (noAttempts) Open(attempts.Partition) attempts.Session { return noSession{} }
 func (noSession) Close()                                    {}
 
-// testManager returns the Manager of a node that is alone and has no open replica.
-func testManager(t *testing.T) (m *Manager) {
+// testReconciler returns the Reconciler of a node that is alone and has no open replica.
+func testReconciler(t *testing.T) (m *Reconciler) {
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	id := datadir.Identity{Cluster: "c", Node: "n1", Incarnation: "x", Founder: true}
 	self := raft.Server{ID: raft.ServerID(id.ReplicaID()), Address: "127.0.0.1:1"} // never dialed
@@ -48,7 +48,7 @@ func testManager(t *testing.T) (m *Manager) {
 	t.Cleanup(func() { require.NoError(t, transport.Close()) })
 	logs, err := logstore.Open(filepath.Join(dir, "log"), logstore.Options{Logger: log})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, m.Logs.Close()) })
+	t.Cleanup(func() { require.NoError(t, m.cfg.Logs.Close()) })
 	tables, err := store.Open(filepath.Join(dir, "state"), store.Options{Logger: log})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, tables.Close()) })
@@ -75,18 +75,18 @@ func testManager(t *testing.T) (m *Manager) {
 // has returned to the node before the next start: it begins with an empty replica, which
 // the leader adds.
 func TestAnInterruptedRemovalIsFinished(t *testing.T) {
-	m := testManager(t)
-	layout, _ := m.Store.Layout()
+	m := testReconciler(t)
+	layout, _ := m.cfg.Store.Layout()
 	require.NoError(t, m.openReplica(t.Context(), 0, layout))
 	p := m.Replica(0)
 	require.NoError(t, p.WaitLeading(t.Context()))
 	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
-	require.NoError(t, m.Logs.BeginDestroy(partition.GroupID(0)))
+	require.NoError(t, m.cfg.Logs.BeginDestroy(partition.GroupID(0)))
 
 	require.NoError(t, m.openReplica(t.Context(), 0, layout))
 	p = m.Replica(0)
 	defer func() { require.NoError(t, p.Stop(context.Background())) }()
-	require.NotEqual(t, m.Node.ID, p.LocalID())
+	require.NotEqual(t, m.cfg.Node.ID, p.LocalID())
 	st := p.Status()
 	require.Zero(t, st.Last, "the new replica is empty")
 	require.Empty(t, st.Members.Servers)
@@ -105,19 +105,19 @@ func (k knownReplicas) Statuses(context.Context, bool) cluster.Statuses {
 // TestAReplicaWithoutAReadableRecordIsRebuilt damages both copies of a replica's record. Its
 // number is unknown, but the replica must not stay in quarantine, nor use a number again.
 func TestAReplicaWithoutAReadableRecordIsRebuilt(t *testing.T) {
-	m := testManager(t)
-	m.Nodes = knownReplicas{newest: []string{"n1/x#4", "n2/y#9"}}
-	layout, _ := m.Store.Layout()
+	m := testReconciler(t)
+	m.cfg.Nodes = knownReplicas{newest: []string{"n1/x#4", "n2/y#9"}}
+	layout, _ := m.cfg.Store.Layout()
 	require.NoError(t, m.openReplica(t.Context(), 0, layout))
 	p := m.Replica(0)
 	require.NoError(t, p.WaitLeading(t.Context()))
 	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
-	path := filepath.Join(m.DataDir, "HARDSTATE")
+	path := filepath.Join(m.cfg.DataDir, "HARDSTATE")
 	damageRecords(t, path)
 	var err error
-	m.Hard, err = hardstate.Open(path, m.Self.Incarnation, nil, m.Log)
+	m.cfg.Hard, err = hardstate.Open(path, m.cfg.Self.Incarnation, nil, m.cfg.Log)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, m.Hard.Close()) }()
+	defer func() { require.NoError(t, m.cfg.Hard.Close()) }()
 
 	require.True(t, m.quarantined(0, m.openReplica(t.Context(), 0, layout)))
 	require.NoError(t, m.rebuild(t.Context(), 0))
@@ -126,7 +126,7 @@ func TestAReplicaWithoutAReadableRecordIsRebuilt(t *testing.T) {
 	p = m.Replica(0)
 	defer func() { require.NoError(t, p.Stop(context.Background())) }()
 	node, number := metadata.ReplicaNode(p.LocalID())
-	require.Equal(t, m.Node.ID, node)
+	require.Equal(t, m.cfg.Node.ID, node)
 	require.Greater(t, number, uint32(4))
 	require.Zero(t, p.Status().Last)
 }
@@ -147,15 +147,15 @@ func damageRecords(t *testing.T, path string) {
 // TestAReplicaWhoseLogCannotBeOpenedIsRebuilt damages the block with the first entry of a log. Removing the log must not
 // depend on it. The block also contains the first entry of another log, which has to be removed as well.
 func TestAReplicaWhoseLogCannotBeOpenedIsRebuilt(t *testing.T) {
-	m := testManager(t)
-	m.Nodes = knownReplicas{}
-	layout, _ := m.Store.Layout()
+	m := testReconciler(t)
+	m.cfg.Nodes = knownReplicas{}
+	layout, _ := m.cfg.Store.Layout()
 	require.NoError(t, m.openReplica(t.Context(), 0, layout))
 	p := m.Replica(0)
 	require.NoError(t, p.WaitLeading(t.Context()))
 	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
 	other := partition.GroupID(1)
-	logs, err := m.Logs.Storage(other)
+	logs, err := m.cfg.Logs.Storage(other)
 	require.NoError(t, err)
 	for i := range uint64(100) { // more than a block, so that the marks are in another one
 		require.NoError(t, logs.StoreLog(&raft.Log{Index: i + 1, Term: 1, Data: make([]byte, 200)}))
@@ -166,11 +166,11 @@ func TestAReplicaWhoseLogCannotBeOpenedIsRebuilt(t *testing.T) {
 	require.True(t, m.quarantined(0, m.openReplica(t.Context(), 0, layout)))
 	require.Contains(t, m.Quarantine(0), "restore the whole data directory")
 	require.ErrorIs(t, m.rebuild(t.Context(), 0), pebbledb.ErrSharedBlock)
-	require.NoError(t, m.Logs.Destroy(other))
+	require.NoError(t, m.cfg.Logs.Destroy(other))
 	require.NoError(t, m.rebuild(t.Context(), 0))
 	require.NoError(t, m.openReplica(t.Context(), 0, layout))
 	p = m.Replica(0)
-	require.NotEqual(t, m.Node.ID, p.LocalID())
+	require.NotEqual(t, m.cfg.Node.ID, p.LocalID())
 	require.Zero(t, p.Status().Last)
 	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
 	m.reopenLogs(t)
@@ -182,9 +182,9 @@ func TestAReplicaWhoseLogCannotBeOpenedIsRebuilt(t *testing.T) {
 // TestDamageThatACompactionFinds does not quarantine the only replica of a partition, whether or not there are other nodes:
 // none of them has a copy, and until the damaged data is needed the partition can be used.
 func TestDamageThatACompactionFinds(t *testing.T) {
-	m := testManager(t)
-	m.OnFailed = func(err error) { t.Error(err) }
-	layout, _ := m.Store.Layout()
+	m := testReconciler(t)
+	m.cfg.OnFailed = func(err error) { t.Error(err) }
+	layout, _ := m.cfg.Store.Layout()
 	require.NoError(t, m.openReplica(t.Context(), 0, layout))
 	p := m.Replica(0)
 	require.NoError(t, p.WaitLeading(t.Context()))
@@ -197,7 +197,7 @@ func TestDamageThatACompactionFinds(t *testing.T) {
 	}
 	report()
 	require.Empty(t, m.Quarantine(0))
-	_, err := m.Store.RegisterNode(t.Context(), metadata.Node{Name: "n2", Incarnation: "y", FabricAddress: "http://127.0.0.1:2", FeatureLevel: feature.Supported()})
+	_, err := m.cfg.Store.RegisterNode(t.Context(), metadata.Node{Name: "n2", Incarnation: "y", FabricAddress: "http://127.0.0.1:2", FeatureLevel: feature.Supported()})
 	require.NoError(t, err)
 	report()
 	require.Never(t, func() bool { return m.Quarantine(0) != "" }, 100*time.Millisecond, time.Millisecond)
@@ -211,23 +211,23 @@ func TestDamageThatACompactionFinds(t *testing.T) {
 }
 
 // reopenLogs closes the log database, changes its directory, and opens it again.
-func (m *Manager) reopenLogs(t *testing.T, changes ...func(t testing.TB, dir string)) {
-	dir := filepath.Join(m.DataDir, "log")
-	require.NoError(t, m.Logs.Close())
+func (rc *Reconciler) reopenLogs(t *testing.T, changes ...func(t testing.TB, dir string)) {
+	dir := filepath.Join(rc.cfg.DataDir, "log")
+	require.NoError(t, rc.cfg.Logs.Close())
 	for _, change := range changes {
 		change(t, dir)
 	}
 	var err error
-	m.Logs, err = logstore.Open(dir, logstore.Options{Logger: m.Log})
+	rc.cfg.Logs, err = logstore.Open(dir, logstore.Options{Logger: rc.cfg.Log})
 	require.NoError(t, err)
 }
 
 // TestAClosedReplicaThatIsToLeaveIsOpenedAgain checks that a replica that could not be opened
 // after an unconfirmed removal does not stay closed: the others may need its vote.
 func TestAClosedReplicaThatIsToLeaveIsOpenedAgain(t *testing.T) {
-	m := testManager(t)
-	m.Disk = diskspace.New(m.DataDir, func(bool) {}, m.Log)
-	layout, _ := m.Store.Layout()
+	m := testReconciler(t)
+	m.cfg.Disk = diskspace.New(m.cfg.DataDir, func(bool) {}, m.cfg.Log)
+	layout, _ := m.cfg.Store.Layout()
 	require.NoError(t, m.openReplica(t.Context(), 0, layout))
 	p := m.Replica(0)
 	require.NoError(t, p.WaitLeading(t.Context()))
@@ -247,15 +247,15 @@ func TestAClosedReplicaThatIsToLeaveIsOpenedAgain(t *testing.T) {
 // TestAReplicaWithAnEmptyLogIsOpenedAgain restarts a replica that is to leave and whose log is
 // empty, as after the installation of a snapshot: the others may need its vote.
 func TestAReplicaWithAnEmptyLogIsOpenedAgain(t *testing.T) {
-	m := testManager(t)
-	m.Disk = diskspace.New(m.DataDir, func(bool) {}, m.Log)
-	layout, _ := m.Store.Layout()
+	m := testReconciler(t)
+	m.cfg.Disk = diskspace.New(m.cfg.DataDir, func(bool) {}, m.cfg.Log)
+	layout, _ := m.cfg.Store.Layout()
 	require.NoError(t, m.openReplica(t.Context(), 0, layout))
 	p := m.Replica(0)
 	require.NoError(t, p.WaitLeading(t.Context()))
 	require.NoError(t, p.Checkpoint(t.Context()))
 	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
-	logs, err := m.Logs.Storage(partition.GroupID(0))
+	logs, err := m.cfg.Logs.Storage(partition.GroupID(0))
 	require.NoError(t, err)
 	last, err := logs.LastIndex()
 	require.NoError(t, err)
@@ -272,9 +272,9 @@ func TestAReplicaWithAnEmptyLogIsOpenedAgain(t *testing.T) {
 // TestAReplicaThatIsClosedLateIsOpenedAgain closes a replica, which takes longer than the timeout,
 // for instance because the disk was full. It must not stay closed.
 func TestAReplicaThatIsClosedLateIsOpenedAgain(t *testing.T) {
-	m := testManager(t)
-	m.Disk = diskspace.New(m.DataDir, func(bool) {}, m.Log)
-	layout, _ := m.Store.Layout()
+	m := testReconciler(t)
+	m.cfg.Disk = diskspace.New(m.cfg.DataDir, func(bool) {}, m.cfg.Log)
+	layout, _ := m.cfg.Store.Layout()
 	require.NoError(t, m.openReplica(t.Context(), 0, layout))
 	p := m.Replica(0)
 	require.NoError(t, p.WaitLeading(t.Context()))

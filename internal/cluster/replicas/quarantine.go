@@ -113,20 +113,20 @@ func (q *quarantine) count() int {
 
 // quarantined reports whether err, returned by opening or running a replica, puts the
 // replica into quarantine. Other partitions are not affected.
-func (m *Manager) quarantined(id uint32, err error) bool {
+func (rc *Reconciler) quarantined(id uint32, err error) bool {
 	if !errors.Is(err, raftgroup.ErrQuarantined) && !errors.Is(err, raftgroup.ErrStateBehindSnapshot) {
 		return false
 	}
 	reason := quarantineReason(err)
-	layout, _ := m.Store.Layout()
+	layout, _ := rc.cfg.Store.Layout()
 	switch {
 	case len(layout.Nodes) < 2:
-		reason += fmt.Sprintf(aloneRemedy, partition.GroupID(id), m.DataDir)
-	case m.holds(layout.Partitions[id]) && len(layout.Partitions[id].Replicas) < 2:
-		reason += fmt.Sprintf(onlyReplicaRemedy, partition.GroupID(id), m.DataDir)
+		reason += fmt.Sprintf(aloneRemedy, partition.GroupID(id), rc.cfg.DataDir)
+	case rc.holds(layout.Partitions[id]) && len(layout.Partitions[id].Replicas) < 2:
+		reason += fmt.Sprintf(onlyReplicaRemedy, partition.GroupID(id), rc.cfg.DataDir)
 	}
-	if m.quarantine.add(id, reason) {
-		m.Log.Error("partition replica quarantined", "partition_id", id, "err", err)
+	if rc.quarantine.add(id, reason) {
+		rc.cfg.Log.Error("partition replica quarantined", "partition_id", id, "err", err)
 	}
 	return true
 }
@@ -150,8 +150,8 @@ func quarantineReason(err error) string {
 }
 
 // failed is called when an open replica fails.
-func (m *Manager) failed(id uint32, err error) {
-	if !m.quarantined(id, err) {
-		m.OnFailed(err)
+func (rc *Reconciler) failed(id uint32, err error) {
+	if !rc.quarantined(id, err) {
+		rc.cfg.OnFailed(err)
 	}
 }

@@ -25,60 +25,60 @@ const (
 )
 
 // ReplicaID returns the Raft server ID of this node's replica of a partition.
-func (m *Manager) ReplicaID(id uint32) raft.ServerID {
-	hard, err := m.Hard.Group(partition.GroupID(id))
+func (rc *Reconciler) ReplicaID(id uint32) raft.ServerID {
+	hard, err := rc.cfg.Hard.Group(partition.GroupID(id))
 	if err != nil {
-		return m.Node.ID // in quarantine: never opened with this ID
+		return rc.cfg.Node.ID // in quarantine: never opened with this ID
 	}
-	return metadata.ReplicaID(m.Node.ID, hard.Record().Replica)
+	return metadata.ReplicaID(rc.cfg.Node.ID, hard.Record().Replica)
 }
 
 // isolate closes a quarantined replica, and rebuilds it from the others once they serve the
 // partition without it. Otherwise the data is kept, since it may be the only copy.
-func (m *Manager) isolate(ctx context.Context, p *partition.Partition, id uint32, layout *metadata.Layout) error {
+func (rc *Reconciler) isolate(ctx context.Context, p *partition.Partition, id uint32, layout *metadata.Layout) error {
 	if p != nil {
-		if err := m.closeReplica(ctx, p, p.Stop); err != nil {
+		if err := rc.closeReplica(ctx, p, p.Stop); err != nil {
 			return err
 		}
 	}
 	// Older nodes do not know the server IDs of rebuilt replicas.
-	if m.Store.FeatureLevel() < feature.Level2 || len(layout.Nodes) < 2 || !m.quarantine.due(id, time.Now()) {
+	if rc.cfg.Store.FeatureLevel() < feature.Level2 || len(layout.Nodes) < 2 || !rc.quarantine.due(id, time.Now()) {
 		return nil
 	}
-	_, served := m.Nodes.Statuses(ctx, false).Leader(id)
+	_, served := rc.cfg.Nodes.Statuses(ctx, false).Leader(id)
 	if !served {
 		return nil
 	}
-	if err := m.rebuild(ctx, id); err != nil {
-		m.quarantine.postpone(id, time.Now())
+	if err := rc.rebuild(ctx, id); err != nil {
+		rc.quarantine.postpone(id, time.Now())
 		return err
 	}
-	return m.openReplica(ctx, id, layout)
+	return rc.openReplica(ctx, id, layout)
 }
 
 // rebuild removes the data of a quarantined replica. The new replica has another server ID,
 // which the leader adds without a vote until it has caught up; it is not bound by the
 // promises of the former one.
-func (m *Manager) rebuild(ctx context.Context, id uint32) error {
-	m.Log.Warn("rebuilding quarantined replica", "partition_id", id, "reason", m.quarantine.reason(id))
-	if err := m.destroy(ctx, id); err != nil {
+func (rc *Reconciler) rebuild(ctx context.Context, id uint32) error {
+	rc.cfg.Log.Warn("rebuilding quarantined replica", "partition_id", id, "reason", rc.quarantine.reason(id))
+	if err := rc.destroy(ctx, id); err != nil {
 		return err // the record makes the next start finish it
 	}
-	m.quarantine.rebuilt(id, time.Now())
-	m.Log.Info("quarantined replica removed, will be copied from the leader", "partition_id", id, "replica_id", string(m.ReplicaID(id)))
+	rc.quarantine.rebuilt(id, time.Now())
+	rc.cfg.Log.Info("quarantined replica removed, will be copied from the leader", "partition_id", id, "replica_id", string(rc.ReplicaID(id)))
 	return nil
 }
 
 // replicaOn returns the Raft server ID of a node's replica: from the members, if that
 // replica responds, otherwise by a request to the node.
-func (m *Manager) replicaOn(ctx context.Context, p *partition.Partition, node metadata.Node) raft.ServerID {
-	if node.ServerID() == m.Node.ID {
+func (rc *Reconciler) replicaOn(ctx context.Context, p *partition.Partition, node metadata.Node) raft.ServerID {
+	if node.ServerID() == rc.cfg.Node.ID {
 		return p.LocalID()
 	}
 	return p.Status().ReplicaOn(node.ServerID(), func() (raft.ServerID, bool) {
 		ctx, cancel := context.WithTimeout(ctx, replicaTimeout)
 		defer cancel()
-		status, err := m.Nodes.Status(ctx, node)
+		status, err := rc.cfg.Nodes.Status(ctx, node)
 		if err != nil {
 			return "", false
 		}

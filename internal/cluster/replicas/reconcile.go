@@ -68,34 +68,34 @@ func (t *transfers) ready(to raft.ServerID, now time.Time) bool {
 }
 
 // Run reconciles the replicas of this node with the partition table until ctx ends.
-func (m *Manager) Run(ctx context.Context) error {
+func (rc *Reconciler) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	wg.Go(func() { m.watchDamage(ctx) })
-	for id := range m.Router.Count() {
-		wg.Go(func() { m.reconcile(ctx, id) })
+	wg.Go(func() { rc.watchDamage(ctx) })
+	for id := range rc.cfg.Router.Count() {
+		wg.Go(func() { rc.reconcile(ctx, id) })
 	}
 	wg.Wait()
 	return nil
 }
 
 // reconcile reconciles one partition with the table until ctx ends.
-func (m *Manager) reconcile(ctx context.Context, id uint32) {
+func (rc *Reconciler) reconcile(ctx context.Context, id uint32) {
 	tick := time.NewTicker(reconcileTick)
 	defer tick.Stop()
 	var next transfers
 	for ctx.Err() == nil {
-		layout, moved := m.Store.Layout()
+		layout, moved := rc.cfg.Store.Layout()
 		var changed <-chan struct{}
-		p := m.Router.Replica(id)
+		p := rc.cfg.Router.Replica(id)
 		if p != nil {
 			changed = p.Changed()
 		}
 		next.observe(p != nil && p.Leading(), time.Now())
-		m.locks[id].Lock()
-		err := m.reconcileOnce(ctx, id, layout, &next)
-		m.locks[id].Unlock()
+		rc.locks[id].Lock()
+		err := rc.reconcileOnce(ctx, id, layout, &next)
+		rc.locks[id].Unlock()
 		if err != nil && ctx.Err() == nil {
-			m.Log.Warn("replica differs from the partition table; retrying", "partition_id", id, "err", err)
+			rc.cfg.Log.Warn("replica differs from the partition table; retrying", "partition_id", id, "err", err)
 		}
 		select {
 		case <-moved:
@@ -108,25 +108,25 @@ func (m *Manager) reconcile(ctx context.Context, id uint32) {
 
 // reconcileOnce takes the next step: it opens or removes the replica or, if the replica
 // leads, changes the members or the leader of the partition.
-func (m *Manager) reconcileOnce(ctx context.Context, id uint32, layout *metadata.Layout, next *transfers) error {
-	place, p := layout.Partitions[id], m.Router.Replica(id)
+func (rc *Reconciler) reconcileOnce(ctx context.Context, id uint32, layout *metadata.Layout, next *transfers) error {
+	place, p := layout.Partitions[id], rc.cfg.Router.Replica(id)
 	switch {
-	case p != nil && m.closing[id]:
-		return m.closeReplica(ctx, p, p.Stop)
-	case m.Disk.Level() == diskspace.Full:
-		return m.closeForSpace(ctx, p)
-	case m.quarantine.reason(id) != "":
-		return m.isolate(ctx, p, id, layout)
+	case p != nil && rc.closing[id]:
+		return rc.closeReplica(ctx, p, p.Stop)
+	case rc.cfg.Disk.Level() == diskspace.Full:
+		return rc.closeForSpace(ctx, p)
+	case rc.quarantine.reason(id) != "":
+		return rc.isolate(ctx, p, id, layout)
 	case p == nil: // also one that should leave: until it is removed, the others may need its vote
-		err := m.openReplica(ctx, id, layout)
-		if m.quarantined(id, err) {
+		err := rc.openReplica(ctx, id, layout)
+		if rc.quarantined(id, err) {
 			return nil
 		}
 		return err
 	case p.Leading():
-		return m.lead(ctx, p, layout, next)
-	case !m.holds(place):
-		return m.leave(ctx, p, layout)
+		return rc.lead(ctx, p, layout, next)
+	case !rc.holds(place):
+		return rc.leave(ctx, p, layout)
 	}
 	return nil
 }
@@ -134,15 +134,15 @@ func (m *Manager) reconcileOnce(ctx context.Context, id uint32, layout *metadata
 // lead makes the replicas in the table the members of the partition, and transfers
 // leadership to the preferred one when that is due. If this node's disk is short of space,
 // it first tries to transfer leadership to any other replica.
-func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *metadata.Layout, next *transfers) error {
-	space := m.Disk.Level()
+func (rc *Reconciler) lead(ctx context.Context, p *partition.Partition, layout *metadata.Layout, next *transfers) error {
+	space := rc.cfg.Disk.Level()
 	if space >= diskspace.Short {
-		if to, _ := m.successor(p, next); to != "" && next.ready(to, time.Now()) {
+		if to, _ := rc.successor(p, next); to != "" && next.ready(to, time.Now()) {
 			return transfer(ctx, p, to, next)
 		}
 	}
 	place := layout.Partitions[p.ID()]
-	desired := m.desired(ctx, p, layout, place)
+	desired := rc.desired(ctx, p, layout, place)
 	if len(desired) == 0 {
 		return nil
 	}
@@ -154,8 +154,8 @@ func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *meta
 		defer cancel()
 		tick := time.NewTicker(reconcileTick)
 		defer tick.Stop()
-		awaitOutdated(ctx, m.Store.Layout, tick.C, place, func(layout *metadata.Layout) bool {
-			return m.Disk.Level() != space || rebuilt(desired, m.desired(ctx, p, layout, place))
+		awaitOutdated(ctx, rc.cfg.Store.Layout, tick.C, place, func(layout *metadata.Layout) bool {
+			return rc.cfg.Disk.Level() != space || rebuilt(desired, rc.desired(ctx, p, layout, place))
 		})
 	})
 	if err := p.Reconcile(ctx, desired); err != nil {
@@ -168,16 +168,16 @@ func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *meta
 	if space >= diskspace.Short || now.Before(next.settled) || !next.ready(preferred, now) {
 		return nil
 	}
-	return m.preferLeader(ctx, p, preferred, next)
+	return rc.preferLeader(ctx, p, preferred, next)
 }
 
 // desired returns the members in the table, with the IDs of their current replicas.
-func (m *Manager) desired(ctx context.Context, p *partition.Partition, layout *metadata.Layout, place metadata.Partition) []raft.Server {
+func (rc *Reconciler) desired(ctx context.Context, p *partition.Partition, layout *metadata.Layout, place metadata.Partition) []raft.Server {
 	servers := make([]raft.Server, 0, len(place.Replicas))
 	for _, id := range place.Replicas {
 		// A removed node remains a member until another one has replaced it.
 		if node, member := layout.Node(id); member {
-			servers = append(servers, raft.Server{Suffrage: raft.Voter, ID: m.replicaOn(ctx, p, node), Address: node.RaftAddress()})
+			servers = append(servers, raft.Server{Suffrage: raft.Voter, ID: rc.replicaOn(ctx, p, node), Address: node.RaftAddress()})
 		}
 	}
 	return servers
@@ -219,12 +219,12 @@ func rebuilt(before, now []raft.Server) bool {
 }
 
 // preferLeader transfers leadership to a replica that has been healthy for some time.
-func (m *Manager) preferLeader(ctx context.Context, p *partition.Partition, to raft.ServerID, next *transfers) error {
+func (rc *Reconciler) preferLeader(ctx context.Context, p *partition.Partition, to raft.ServerID, next *transfers) error {
 	node, _ := metadata.ReplicaNode(to)
-	if node == m.Node.ID || m.Draining() {
+	if node == rc.cfg.Node.ID || rc.cfg.Draining() {
 		return nil
 	}
-	for _, m := range m.Members.Nodes() {
+	for _, m := range rc.cfg.Members.Nodes() {
 		if cluster.ServerID(m.Name, m.Incarnation) == node && (m.State != membership.Alive || m.Draining || time.Since(m.Since) < settleTime) {
 			return nil
 		}

@@ -25,27 +25,27 @@ func (noNodes) Status(context.Context, metadata.Node) (*nodepb.StatusResponse, e
 // TestALeaderThatWaitsForAReplicaNoticesAFullDisk adds a replica on a node that does not respond,
 // for which the leader waits. Its own disk becomes full meanwhile, so it has to be closed.
 func TestALeaderThatWaitsForAReplicaNoticesAFullDisk(t *testing.T) {
-	m := testManager(t)
-	m.Nodes = noNodes{}
-	m.Disk = diskspace.New("/proc", func(bool) {}, m.Log) // has no free space, which the first check notices
-	layout, _ := m.Store.Layout()
+	m := testReconciler(t)
+	m.cfg.Nodes = noNodes{}
+	m.cfg.Disk = diskspace.New("/proc", func(bool) {}, m.cfg.Log) // has no free space, which the first check notices
+	layout, _ := m.cfg.Store.Layout()
 	require.NoError(t, m.openReplica(t.Context(), 0, layout))
 	p := m.Replica(0)
 	defer func() { require.NoError(t, p.Stop(context.Background())) }()
 	require.NoError(t, p.WaitLeading(t.Context()))
-	other, err := m.Store.RegisterNode(t.Context(), metadata.Node{Name: "n2", Incarnation: "y", FabricAddress: "http://127.0.0.1:2", FeatureLevel: feature.Supported()})
+	other, err := m.cfg.Store.RegisterNode(t.Context(), metadata.Node{Name: "n2", Incarnation: "y", FabricAddress: "http://127.0.0.1:2", FeatureLevel: feature.Supported()})
 	require.NoError(t, err)
-	layout, _ = m.Store.Layout()
+	layout, _ = m.cfg.Store.Layout()
 	place := layout.Partitions[0]
 	place.Replicas = append(place.Replicas, other.ID)
-	_, err = m.Store.SetPartition(t.Context(), place)
+	_, err = m.cfg.Store.SetPartition(t.Context(), place)
 	require.NoError(t, err)
-	layout, _ = m.Store.Layout()
+	layout, _ = m.cfg.Store.Layout()
 
 	done := make(chan error, 1)
 	go func() { done <- m.lead(t.Context(), p, layout, new(transfers)) }()
 	require.Eventually(t, func() bool { return len(p.Status().Followers) == 1 }, time.Minute, time.Millisecond)
-	require.Equal(t, diskspace.Full, m.Disk.Check())
+	require.Equal(t, diskspace.Full, m.cfg.Disk.Check())
 	select {
 	case err := <-done:
 		require.NoError(t, err)

@@ -18,46 +18,46 @@ const (
 
 // Recover makes the replica of a partition its only one, or puts it into quarantine if
 // another one was chosen.
-func (m *Manager) Recover(ctx context.Context, req *nodepb.RecoverRequest) error {
+func (rc *Reconciler) Recover(ctx context.Context, req *nodepb.RecoverRequest) error {
 	id := req.Partition
-	p := m.Router.Replica(id)
+	p := rc.cfg.Router.Replica(id)
 	if p == nil {
 		return fmt.Errorf("there is no usable replica of partition %d", id)
 	}
 	if err := awaitNoLeader(ctx, p); err != nil {
 		return err
 	}
-	for !m.locks[id].TryLock() {
+	for !rc.locks[id].TryLock() {
 		select {
 		case <-time.After(recoverPause):
 		case <-ctx.Done():
 			return fmt.Errorf("the replica is in use: %w", ctx.Err())
 		}
 	}
-	defer m.locks[id].Unlock()
-	if m.Router.Replica(id) != p {
+	defer rc.locks[id].Unlock()
+	if rc.cfg.Router.Replica(id) != p {
 		return fmt.Errorf("the replica of partition %d was closed meanwhile", id)
 	}
 	if err := unchanged(p, req); err != nil {
 		return err
 	}
-	if err := m.closeReplica(ctx, p, p.Stop); err != nil {
+	if err := rc.closeReplica(ctx, p, p.Stop); err != nil {
 		return err
 	}
-	if req.From != string(m.Node.ID) {
+	if req.From != string(rc.cfg.Node.ID) {
 		reason := "the partition was recovered from node " + req.From + " after it had lost its majority"
-		if err := m.Logs.Quarantine(partition.GroupID(id), reason); err != nil {
+		if err := rc.cfg.Logs.Quarantine(partition.GroupID(id), reason); err != nil {
 			return err
 		}
-		m.quarantine.add(id, reason)
-		m.Log.Warn("replica quarantined, partition is recovered from another node", "partition_id", id, "from", req.From)
+		rc.quarantine.add(id, reason)
+		rc.cfg.Log.Warn("replica quarantined, partition is recovered from another node", "partition_id", id, "from", req.From)
 		return nil
 	}
-	if err := m.force(id); err != nil {
+	if err := rc.force(id); err != nil {
 		return err
 	}
-	layout, _ := m.Store.Layout()
-	return m.openReplica(ctx, id, layout)
+	layout, _ := rc.cfg.Store.Layout()
+	return rc.openReplica(ctx, id, layout)
 }
 
 // leaderView is a replica's view of its partition's leader.
@@ -109,13 +109,13 @@ func unchanged(p *partition.Partition, req *nodepb.RecoverRequest) error {
 
 // force makes the closed replica of a partition its only one, with the next number, so that
 // it does not respond to former members that know its previous ID.
-func (m *Manager) force(id uint32) error {
-	record, err := m.Hard.Group(partition.GroupID(id))
+func (rc *Reconciler) force(id uint32) error {
+	record, err := rc.cfg.Hard.Group(partition.GroupID(id))
 	if err != nil {
 		return err
 	}
 	if err := record.Renumber(); err != nil {
 		return err
 	}
-	return partition.ForceOnlyMember(m.Logs, m.Tables, m.Hard, id, m.Node)
+	return partition.ForceOnlyMember(rc.cfg.Logs, rc.cfg.Tables, rc.cfg.Hard, id, rc.cfg.Node)
 }

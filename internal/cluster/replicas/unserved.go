@@ -38,16 +38,16 @@ func (c *statusCache) get(request func() cluster.Statuses) cluster.Statuses {
 // majority of replicas outside quarantine, or on nodes with disk space. Unless last is set,
 // only a node whose own replica is in quarantine, or whose disk is full, requests the statuses
 // of the others.
-func (m *Manager) Unserved(id uint32, last bool) error {
-	if !last && m.quarantine.reason(id) == "" && m.Disk.Level() < diskspace.Full {
+func (rc *Reconciler) Unserved(id uint32, last bool) error {
+	if !last && rc.quarantine.reason(id) == "" && rc.cfg.Disk.Level() < diskspace.Full {
 		return nil
 	}
-	layout, _ := m.Store.Layout()
+	layout, _ := rc.cfg.Store.Layout()
 	if int(id) >= len(layout.Partitions) {
 		return nil
 	}
 	// The statuses are shared by all callers, so no caller's context may cancel the requests.
-	statuses := m.statuses.get(func() cluster.Statuses { return m.Nodes.Statuses(context.Background(), false) })
+	statuses := rc.statuses.get(func() cluster.Statuses { return rc.cfg.Nodes.Statuses(context.Background(), false) })
 	if _, led := statuses.Leader(id); led {
 		return nil
 	}

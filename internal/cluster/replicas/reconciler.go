@@ -34,7 +34,7 @@ type Nodes interface {
 	Status(ctx context.Context, node metadata.Node) (*nodepb.StatusResponse, error)
 }
 
-// Config configures a Manager. All fields are required.
+// Config configures a Reconciler. All fields are required.
 type Config struct {
 	Self    datadir.Identity
 	Node    raft.Server // this node in the configurations of its Raft groups
@@ -49,7 +49,7 @@ type Config struct {
 	Hard    *hardstate.File
 	Disk    *diskspace.Monitor
 
-	// Partition has the settings that all replicas share; the Manager adds the others.
+	// Partition has the settings that all replicas share; the Reconciler adds the others.
 	Partition       partition.Config
 	ShutdownTimeout time.Duration
 	Draining        func() bool // reports whether the node is about to stop
@@ -57,10 +57,10 @@ type Config struct {
 	Log             *slog.Logger
 }
 
-// Manager makes the partition replicas of this node match the partition table. It is safe
+// Reconciler makes the partition replicas of this node match the partition table. It is safe
 // for concurrent use.
-type Manager struct {
-	Config
+type Reconciler struct {
+	cfg Config
 
 	locks      []sync.Mutex // by partition, held while its replica is opened, closed or changed
 	closing    []bool       // by partition, whether its replica was not closed in time; covered by locks
@@ -69,30 +69,30 @@ type Manager struct {
 	statuses   statusCache
 }
 
-// New returns a manager without open replicas.
-func New(cfg Config) *Manager {
+// New returns a reconciler without open replicas.
+func New(cfg Config) *Reconciler {
 	count := cfg.Router.Count()
-	return &Manager{Config: cfg, locks: make([]sync.Mutex, count), closing: make([]bool, count), damage: make(chan damageReport, count)}
+	return &Reconciler{cfg: cfg, locks: make([]sync.Mutex, count), closing: make([]bool, count), damage: make(chan damageReport, count)}
 }
 
 // Replica returns the open replica of a partition, nil if there is none.
-func (m *Manager) Replica(id uint32) *partition.Partition { return m.Router.Replica(id) }
+func (rc *Reconciler) Replica(id uint32) *partition.Partition { return rc.cfg.Router.Replica(id) }
 
 // Quarantine returns why the replica of a partition is not served, or soon will not be; "" if it is.
-func (m *Manager) Quarantine(id uint32) string { return m.quarantine.reported(id) }
+func (rc *Reconciler) Quarantine(id uint32) string { return rc.quarantine.reported(id) }
 
 // Open starts the replicas that this node has or should have.
-func (m *Manager) Open(ctx context.Context) error {
-	layout, _ := m.Store.Layout()
+func (rc *Reconciler) Open(ctx context.Context) error {
+	layout, _ := rc.cfg.Store.Layout()
 	var g errgroup.Group
-	for id := range m.Router.Count() {
+	for id := range rc.cfg.Router.Count() {
 		g.Go(func() error {
-			err := m.openReplica(ctx, id, layout)
-			if m.quarantined(id, err) {
+			err := rc.openReplica(ctx, id, layout)
+			if rc.quarantined(id, err) {
 				return nil
 			}
 			if err != nil && len(layout.Nodes) > 1 && ctx.Err() == nil {
-				m.Log.Error("replica not opened; the other replicas continue without it", "partition_id", id, "err", err)
+				rc.cfg.Log.Error("replica not opened; the other replicas continue without it", "partition_id", id, "err", err)
 				return nil
 			}
 			return err
@@ -103,32 +103,32 @@ func (m *Manager) Open(ctx context.Context) error {
 
 // openReplica opens the replica of a partition if this node should have one or still has
 // one.
-func (m *Manager) openReplica(ctx context.Context, id uint32, layout *metadata.Layout) error {
+func (rc *Reconciler) openReplica(ctx context.Context, id uint32, layout *metadata.Layout) error {
 	place := layout.Partitions[id]
-	logs, err := m.logs(id)
+	logs, err := rc.logs(id)
 	if err != nil {
 		return err
 	}
-	if !hardstate.HoldsReplica(logs) && !m.holds(place) {
+	if !hardstate.HoldsReplica(logs) && !rc.holds(place) {
 		return nil
 	}
-	p, err := m.openPartition(id, m.begins(place, layout))
+	p, err := rc.openPartition(id, rc.begins(place, layout))
 	if errors.Is(err, raftgroup.ErrLeaving) { // a replica existed here, so a new one never starts the partition
-		if err := m.destroy(ctx, id); err != nil || !m.holds(place) {
+		if err := rc.destroy(ctx, id); err != nil || !rc.holds(place) {
 			return err
 		}
-		p, err = m.openPartition(id, false)
+		p, err = rc.openPartition(id, false)
 	}
 	if err != nil {
 		return err
 	}
-	m.Router.Set(id, p)
+	rc.cfg.Router.Set(id, p)
 	return nil
 }
 
 // logs opens the log of a partition. A log whose ends cannot be read quarantines the replica.
-func (m *Manager) logs(id uint32) (*logstore.PebbleStorage, error) {
-	logs, err := m.Logs.Storage(partition.GroupID(id))
+func (rc *Reconciler) logs(id uint32) (*logstore.PebbleStorage, error) {
+	logs, err := rc.cfg.Logs.Storage(partition.GroupID(id))
 	if errors.Is(err, logstore.ErrCorrupt) {
 		err = fmt.Errorf("%w: %w", raftgroup.ErrQuarantined, err)
 	}
@@ -139,9 +139,9 @@ func (m *Manager) logs(id uint32) (*logstore.PebbleStorage, error) {
 }
 
 // holds reports whether this node should have a replica.
-func (m *Manager) holds(place metadata.Partition) bool {
-	for _, known := range m.Store.Nodes() {
-		if known.ServerID() == m.Node.ID {
+func (rc *Reconciler) holds(place metadata.Partition) bool {
+	for _, known := range rc.cfg.Store.Nodes() {
+		if known.ServerID() == rc.cfg.Node.ID {
 			return slices.Contains(place.Replicas, known.ID)
 		}
 	}
@@ -149,9 +149,9 @@ func (m *Manager) holds(place metadata.Partition) bool {
 }
 
 // begins reports whether this node creates the first replica of a partition.
-func (m *Manager) begins(place metadata.Partition, layout *metadata.Layout) bool {
-	record, err := m.Hard.Group(partition.GroupID(place.ID))
-	return err == nil && m.holds(place) && mayBegin(m.Self, record.Record(), place, len(layout.Nodes) == 1)
+func (rc *Reconciler) begins(place metadata.Partition, layout *metadata.Layout) bool {
+	record, err := rc.cfg.Hard.Group(partition.GroupID(place.ID))
+	return err == nil && rc.holds(place) && mayBegin(rc.cfg.Self, record.Record(), place, len(layout.Nodes) == 1)
 }
 
 // mayBegin reports whether a node that should have a replica of a partition may create the
@@ -162,70 +162,70 @@ func mayBegin(id datadir.Identity, record hardstate.Record, place metadata.Parti
 	return id.RecoveredAt.IsZero() && place.Version <= 1 && (id.Founder || alone) && record.Replica == 0 && !record.Removing
 }
 
-func (m *Manager) openPartition(id uint32, begins bool) (*partition.Partition, error) {
-	logs, err := m.logs(id) // after a removal: a storage that was open before does not notice it
+func (rc *Reconciler) openPartition(id uint32, begins bool) (*partition.Partition, error) {
+	logs, err := rc.logs(id) // after a removal: a storage that was open before does not notice it
 	if err != nil {
 		return nil, err
 	}
-	tables, err := m.Tables.Partition(id)
+	tables, err := rc.cfg.Tables.Partition(id)
 	if errors.Is(err, store.ErrDamaged) {
 		err = fmt.Errorf("%w: %w", raftgroup.ErrQuarantined, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open tables of partition %d: %w", id, err)
 	}
-	hard, err := m.Hard.Group(partition.GroupID(id))
+	hard, err := rc.cfg.Hard.Group(partition.GroupID(id))
 	if errors.Is(err, logstore.ErrCorrupt) {
 		err = fmt.Errorf("%w: %w", raftgroup.ErrQuarantined, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	cfg := m.Partition
-	cfg.ID, cfg.Count, cfg.Node = id, m.Router.Count(), m.Self.Node
-	cfg.Tables, cfg.Flush = tables, m.Tables.Flush
-	cfg.Group.LocalID, cfg.Group.Storage, cfg.Group.HardState = m.ReplicaID(id), logs, hard
-	cfg.Deliver, cfg.Room = m.Router.Deliver, m.room
-	cfg.OnFailed = func(err error) { m.failed(id, err) }
-	cfg.OnDamaged = func(err error) { m.reportDamage(id, err) }
+	cfg := rc.cfg.Partition
+	cfg.ID, cfg.Count, cfg.Node = id, rc.cfg.Router.Count(), rc.cfg.Self.Node
+	cfg.Tables, cfg.Flush = tables, rc.cfg.Tables.Flush
+	cfg.Group.LocalID, cfg.Group.Storage, cfg.Group.HardState = rc.ReplicaID(id), logs, hard
+	cfg.Deliver, cfg.Room = rc.cfg.Router.Deliver, rc.room
+	cfg.OnFailed = func(err error) { rc.failed(id, err) }
+	cfg.OnDamaged = func(err error) { rc.reportDamage(id, err) }
 	if begins {
-		cfg.Group.Voters = []raft.Server{m.Node}
+		cfg.Group.Voters = []raft.Server{rc.cfg.Node}
 	}
 	return partition.Open(cfg)
 }
 
 // closeForSpace closes a replica until there is free disk space.
-func (m *Manager) closeForSpace(ctx context.Context, p *partition.Partition) error {
+func (rc *Reconciler) closeForSpace(ctx context.Context, p *partition.Partition) error {
 	if p == nil {
 		return nil
 	}
-	return m.closeReplica(ctx, p, p.Close)
+	return rc.closeReplica(ctx, p, p.Close)
 }
 
 // closeReplica closes a replica. If that fails, the replica remains registered, so that it is
 // not opened twice, and reconcileOnce closes it later.
-func (m *Manager) closeReplica(ctx context.Context, p *partition.Partition, end func(context.Context) error) error {
-	m.Router.Set(p.ID(), nil)
-	limit := m.ShutdownTimeout
+func (rc *Reconciler) closeReplica(ctx context.Context, p *partition.Partition, end func(context.Context) error) error {
+	rc.cfg.Router.Set(p.ID(), nil)
+	limit := rc.cfg.ShutdownTimeout
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	// A stopping node waits for a shorter time.
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(limit/4, cancel) })()
 	err := end(closing)
 	if err != nil {
-		m.Router.Set(p.ID(), p)
+		rc.cfg.Router.Set(p.ID(), p)
 	}
-	m.closing[p.ID()] = err != nil
+	rc.closing[p.ID()] = err != nil
 	return err
 }
 
 // Close transfers leaderships and stops the replicas, until ctx ends. After an error, some
 // replicas may still use the databases.
-func (m *Manager) Close(ctx context.Context) error {
+func (rc *Reconciler) Close(ctx context.Context) error {
 	var g errgroup.Group
-	for p := range m.Router.Replicas() {
+	for p := range rc.cfg.Router.Replicas() {
 		g.Go(func() error {
-			if _, expected := m.successor(p, new(transfers)); !expected {
+			if _, expected := rc.successor(p, new(transfers)); !expected {
 				return p.Stop(ctx)
 			}
 			return p.Close(ctx)
@@ -236,16 +236,16 @@ func (m *Manager) Close(ctx context.Context) error {
 
 // Flush flushes the tables, so that the next start replays nothing. It only logs errors,
 // since the log has all data of the tables.
-func (m *Manager) Flush(ctx context.Context) {
-	if m.Disk.Check() >= diskspace.Full { // a flush would be retried until ctx ends
-		m.Log.Warn("tables not flushed since the disk is full; the next start replays the log", "free", m.Disk.Free())
+func (rc *Reconciler) Flush(ctx context.Context) {
+	if rc.cfg.Disk.Check() >= diskspace.Full { // a flush would be retried until ctx ends
+		rc.cfg.Log.Warn("tables not flushed since the disk is full; the next start replays the log", "free", rc.cfg.Disk.Free())
 		return
 	}
-	wait, err := m.Tables.Flush()
+	wait, err := rc.cfg.Tables.Flush()
 	if err == nil {
 		err = wait(ctx)
 	}
 	if err != nil {
-		m.Log.Warn("tables not flushed; the next start replays the log", "err", err)
+		rc.cfg.Log.Warn("tables not flushed; the next start replays the log", "err", err)
 	}
 }

@@ -19,10 +19,10 @@ import (
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/logsample"
+	"platform/internal/process"
 	"platform/internal/raftgroup"
 	"platform/internal/stats"
 	"platform/internal/telemetry"
-	"platform/internal/usage"
 	"platform/internal/version"
 	"platform/metadata"
 	"platform/partition"
@@ -70,7 +70,7 @@ type ServerConfig struct {
 
 // Usage is what this node uses of its machine.
 type Usage struct {
-	usage.Usage
+	process.Usage
 	// DiskFree and DiskTotal are sizes of the disk of the data directory in bytes; 0 if unknown.
 	DiskFree, DiskTotal uint64
 }

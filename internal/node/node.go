@@ -15,11 +15,10 @@ import (
 	"platform/internal/cluster/replicas"
 	"platform/internal/cluster/routing"
 	"platform/internal/config"
-	"platform/internal/memory"
 	"platform/internal/node/lifecycle"
+	"platform/internal/process"
 	"platform/internal/stats"
 	"platform/internal/telemetry"
-	"platform/internal/usage"
 	"platform/invoker"
 	"platform/metadata"
 	"platform/partition"
@@ -35,8 +34,8 @@ type Node struct {
 	metrics   nodeMetrics
 	stats     *stats.Counters
 	history   *stats.History
-	usage     *usage.Meter
-	payloads  memory.PayloadLimits
+	usage     *process.Meter
+	payloads  process.PayloadLimits
 	bodies    *budget.Budget // of requests and responses at all ports
 	outbox    *partition.OutboxMemory
 
@@ -104,7 +103,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, levels *tele
 
 // newNode returns a node that has nothing open yet.
 func newNode(cfg *config.Config, log *slog.Logger, levels *telemetry.Levels, exports *exports) *Node {
-	configured := memory.PayloadLimits{
+	configured := process.PayloadLimits{
 		Bodies: int64(cfg.Networking.BodyMemoryLimit), Connection: int64(cfg.Networking.ConnectionBodyMemory), Attempts: int64(cfg.Worker.Invoker.MemoryLimit),
 	}
 	n := &Node{
@@ -116,7 +115,7 @@ func newNode(cfg *config.Config, log *slog.Logger, levels *telemetry.Levels, exp
 	}
 	n.bodies = budget.New(n.payloads.Bodies, n.payloads.Connection)
 	n.stats = stats.NewCounters(n.metrics.handlers)
-	n.usage = usage.NewMeter()
+	n.usage = process.NewMeter()
 	n.history = stats.NewHistory(n.stats, func() map[string]stats.Load { return n.invoker.Load() })
 	return n
 }
@@ -178,7 +177,7 @@ func (n *Node) close() error {
 // serve serves requests until ctx ends or a component fails. Then it hands over leaderships before
 // it stops serving.
 func (n *Node) serve(ctx context.Context) error {
-	defer memory.TuneCollector()()
+	defer process.TuneCollector()()
 	stopping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	g, serving := errgroup.WithContext(stopping)
@@ -202,7 +201,7 @@ func (n *Node) serve(ctx context.Context) error {
 		func(ctx context.Context) error { return n.keys.secrets.run(ctx, n.metadata, n.log) },
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },
 		n.replicas.Run, n.kafka.Run, n.census.Run, n.files.disk.Run, n.history.Run, n.measureUsage, n.port.server.RunEvents, checkpoints.Run,
-		func(ctx context.Context) error { return memory.ReturnWhenIdle(ctx, checkpoints.Applied) },
+		func(ctx context.Context) error { return process.ReturnWhenIdle(ctx, checkpoints.Applied) },
 		func(ctx context.Context) error { return n.files.reclaimSpace(ctx, n.log) },
 	} {
 		g.Go(func() error { return part(serving) })

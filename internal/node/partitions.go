@@ -7,8 +7,8 @@ import (
 	"platform/internal/cluster/replicas"
 	"platform/internal/cluster/routing"
 	"platform/internal/node/lifecycle"
+	"platform/internal/process"
 	"platform/internal/raftgroup"
-	"platform/internal/usage"
 	"platform/partition"
 )
 
@@ -46,7 +46,7 @@ func (n *Node) partitionKey(input int) uint64 {
 
 // measureUsage measures what this node uses of its machine until ctx ends.
 func (n *Node) measureUsage(ctx context.Context) error {
-	return n.usage.Run(ctx, func(u usage.Usage) {
+	return n.usage.Run(ctx, func(u process.Usage) {
 		if len(n.metadata.Nodes()) > 1 {
 			n.router.Balance(u.CPU / float64(u.Cores))
 		}

@@ -1,5 +1,4 @@
-// Package usage measures what the process uses of its machine: processor time and memory.
-package usage
+package process
 
 import (
 	"context"

@@ -42,7 +42,7 @@ export async function testWalk() {
       await shot()
 
       await page.getByRole('link', { name: /^Overview/ }).click()
-      await page.getByRole('heading', { name: /Failing now/ }).waitFor()
+      await page.getByRole('heading', { name: /^Latest failures/ }).waitFor()
       await shot()
       await page.getByRole('link', { name: /^Failures/ }).first().click()
       await page.locator('tbody').getByRole('link').first().click()

@@ -147,7 +147,7 @@ export function JournalView({ inv, events, live, fixed, journals: { of, loadPayl
   const empty = journal.complete && journal.steps.length === 0
   const idle = scale.segments.some((s) => s.idle)
   return (
-    <Section title="Journal" flush count={journal.steps.length > 0 ? formatCount(journal.steps.length) : undefined} actions={
+    <Section title="Journal" flush count={journal.steps.length > 0 ? `${formatCount(journal.steps.length)}${journal.complete ? '' : '+'}` : undefined} actions={
       <>
         {journal.steps.length > 12 && <input class="input small" type="search" placeholder="Find a step" aria-label="Find a step" value={find} onInput={(e) => setFind(e.currentTarget.value)} />}
         {calls.length > 0 && !fixed && (

@@ -50,7 +50,7 @@ export function Overview() {
         </section>
       )}
       {failures.data && failures.data.groups.length > 0 && (
-        <Section title="Failing now" count={formatCount(failures.data.groups.length)} flush actions={<a class="link" href={href('/failures')}>All failures</a>}>
+        <Section title="Latest failures" count={formatCount(failures.data.groups.length)} flush actions={<a class="link" href={href('/failures')}>All failures</a>}>
           <FailureTable groups={failures.data.groups.slice(0, 5)} />
         </Section>
       )}

@@ -1,6 +1,7 @@
 // Charts over time, drawn by uPlot.
 
 import uPlot from 'uplot'
+import { axisWidth } from '../lib/axis.ts'
 import { isolated, longGaps } from '../lib/gaps.ts'
 
 export interface Line {
@@ -68,7 +69,7 @@ export function draw(element: HTMLElement, width: number, data: ChartData, o: Ch
     scales: { y: { range: (_u, _min, max) => [0, max <= 0 ? 1 : max * 1.12] } },
     axes: [
       { ...axis, grid: { show: false }, space: 70, size: 26, values: [[3600, '{HH}:{mm}', null, null, null, null, null, null, 1], [60, '{HH}:{mm}', null, null, null, null, null, null, 1], [1, '{HH}:{mm}:{ss}', null, null, null, null, null, null, 1]] },
-      { ...axis, size: 44, space: 32, values: (_u, list) => list.map((v) => o.format(v)) },
+      { ...axis, size: (_u, labels) => axisWidth(labels), space: 32, values: (_u, list) => list.map((v) => o.format(v)) },
     ],
     series: [{}, ...data.lines.map((l) => ({
       label: l.title, stroke: l.color, width: 1.5, points: { show: false, size: 5, fill: l.color, filter: (u: uPlot, i: number) => isolated(u.data[i] as (number | null)[], l.connect === true) }, ...(l.connect ? { gaps: (u: uPlot, _series: number, _from: number, _to: number, gaps: [number, number][]) => longGaps(gaps, stepWidth(u)) } : {}), ...(l.fill === false ? {} : { fill: `color-mix(in srgb, ${l.color} 12%, transparent)` }),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -137,6 +138,18 @@ func (a *app) rulesSwitch(on bool) *cobra.Command {
 	return cmd
 }
 
+// sayWaitingForRule says how many invocations wait in the scope that a pattern names: without the rule they may all
+// start. Errors are left to the deletion.
+func (a *app) sayWaitingForRule(ctx context.Context, pattern string) {
+	scope, _, _ := strings.Cut(pattern, "/")
+	if scope == "*" {
+		return
+	}
+	if use, err := a.Client.ScopeUse(ctx, scope); err == nil && use.Inbox > 0 {
+		a.Say("%d invocations wait in the scope %s. Those that only this rule holds back start as soon as nodes have free slots.", use.Inbox, term.Clean(scope))
+	}
+}
+
 func (a *app) rulesDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "delete <pattern>",
@@ -151,6 +164,7 @@ func (a *app) rulesDelete() *cobra.Command {
 			return command.HintNotFound(err, ruleHint)
 		}
 		a.ruleTable(a.Hint, []client.Rule{rule}, true)
+		a.sayWaitingForRule(ctx, rule.Pattern)
 		if err := a.Confirm(fmt.Sprintf("Delete rule '%s'?", rule.Pattern)); err != nil {
 			return err
 		}

@@ -15,10 +15,10 @@ import (
 )
 
 // WriteArrow runs a query and streams the result to w in the Apache Arrow IPC format. The type of a
-// computed column is that of its first value. If the query fails before anything was written, it
-// writes nothing and returns the error; otherwise the stream has no end mark, so that clients can
-// see that it is incomplete. If w is a DeadlineWriter, writing ends a second after the query
-// timeout.
+// computed column is that of its values in the first rows; the query fails if a later one does not fit.
+// If it fails before anything was written, it writes nothing and returns the error; otherwise the stream
+// has no end mark, so that clients can see that it is incomplete. If w is a DeadlineWriter, writing ends a
+// second after the query timeout.
 func (e *Engine) WriteArrow(ctx context.Context, text string, o Options, w io.Writer) (Written, error) {
 	a := &arrowResult{to: w, max: e.cfg.MaxBytes, timeout: e.cfg.Timeout + writeGrace}
 	stats, err := e.query(ctx, text, o, a)
@@ -132,6 +132,12 @@ func (a *arrowResult) Row(r Row) error {
 		return a.flush(arrow.AppendSchema(nil, a.columns))
 	}
 	for i, v := range row {
+		if !a.fits(i, v) {
+			return &Error{
+				Message:    fmt.Sprintf("the column %s has values of different types, and rows with its first type have already been sent", a.names[i]),
+				Suggestion: "convert it to one type, such as cast(… as text)",
+			}
+		}
 		a.add(i, v)
 	}
 	if a.size < resultBuffer {
@@ -140,7 +146,24 @@ func (a *arrowResult) Row(r Row) error {
 	return a.flush(nil)
 }
 
-// add appends a value to a column of the batch. A value of another type becomes NULL.
+// fits reports whether a computed column, whose type is inferred from the first rows, can contain a value
+// unchanged.
+func (a *arrowResult) fits(i int, v any) bool {
+	if _, declared := arrowTypes[a.types[i]]; declared {
+		return true
+	}
+	t := a.columns[i].Type
+	switch v := v.(type) {
+	case float64:
+		return t != arrow.Int64 || v == math.Trunc(v) && math.Abs(v) < 1<<63
+	case []byte:
+		return t != arrow.Int64 && t != arrow.Float64
+	}
+	return true
+}
+
+// add appends a value to a column of the batch. A value of another type than that of the table's column
+// becomes NULL.
 func (a *arrowResult) add(i int, v any) {
 	switch v := v.(type) {
 	case int64:

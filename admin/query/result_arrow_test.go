@@ -43,6 +43,22 @@ func TestArrowResultsAreBounded(t *testing.T) {
 	require.Zero(t, buf.Len())
 }
 
+// A value that does not fit the type of its column, which was sent with the first rows, must not be cut off.
+func TestArrowColumnsOfSeveralTypes(t *testing.T) {
+	e := newTestEngine(t, Config{})
+	for last, refused := range map[string]bool{"2.5": true, "'a'": true, "2.0": false, "null": false} {
+		query := "with recursive n(i) as (select 1 union all select i + 1 from n) select case when i = 30000 then " + last + " else i end as mixed from n limit 30000"
+		var buf bytes.Buffer
+		_, err := e.WriteArrow(t.Context(), query, Options{}, &buf)
+		if !refused {
+			require.NoError(t, err, last)
+			continue
+		}
+		require.ErrorContains(t, err, "the column mixed has values of different types", last)
+		require.False(t, bytes.HasSuffix(buf.Bytes(), []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}))
+	}
+}
+
 func TestArrowTypesOfComputedColumns(t *testing.T) {
 	a := &arrowResult{pending: [][]any{
 		{nil, int64(1), int64(1), 1.5, []byte("a"), int64(1)},

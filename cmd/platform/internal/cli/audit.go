@@ -40,8 +40,11 @@ func (a *app) auditList() *cobra.Command {
 			if outcome == "" {
 				outcome = "ok"
 			}
+			if r.Omitted > 0 {
+				outcome += fmt.Sprintf("; before it, %s without effect not recorded", command.Counted(r.Omitted, "request"))
+			}
 			rows[i] = []string{
-				strconv.FormatUint(r.Sequence, 10), a.Print.Time(r.At), command.OrDash(term.Clean(r.Principal)), command.OrDash(r.Address),
+				strconv.FormatUint(r.Sequence, 10), a.Print.Time(r.At), command.OrDash(term.Clean(r.Principal)), command.OrDash(term.Clean(r.Address)),
 				term.Clean(r.Action), term.Clean(r.Object), term.Clean(outcome),
 			}
 		}

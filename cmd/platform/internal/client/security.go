@@ -123,6 +123,7 @@ type AuditRecord struct {
 	Object    string    `json:"object"`
 	Status    int       `json:"status"`
 	Outcome   string    `json:"outcome"`
+	Omitted   int       `json:"omitted"` // earlier requests of the principal without effect that have no record
 }
 
 // Audit returns up to limit records of the audit log before a number, the newest first; 0 for the

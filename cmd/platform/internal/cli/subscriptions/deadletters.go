@@ -143,6 +143,11 @@ func (a *commands) deadLettersChange(operation string) *cobra.Command {
 		if *all != (len(args) == 1) {
 			return errors.New("name the records as topic/partition/offset, or give --all")
 		}
+		for _, text := range args[1:] {
+			if _, _, _, err := recordPlace(text); err != nil {
+				return err // before the others are processed
+			}
+		}
 		sub, err := a.subscription(ctx, args[0])
 		if err != nil {
 			return err

@@ -37,7 +37,8 @@ func propertiesFlag(flags *pflag.FlagSet) *string {
 	return flags.StringP("file", "f", "", "read properties from this file, a line each as in Java (- for stdin)")
 }
 
-// properties reads properties from a file, if any, and from arguments of the form name=value.
+// properties reads properties from a file, if any, and from arguments of the form name=value, which override
+// those of the file.
 func (a *commands) properties(file string, args []string) (map[string]string, error) {
 	values := map[string]string{}
 	if file != "" {
@@ -55,12 +56,16 @@ func (a *commands) properties(file string, args []string) (map[string]string, er
 			return nil, fmt.Errorf("read properties from %s: %w", file, err)
 		}
 	}
+	given := map[string]bool{}
 	for _, arg := range args {
 		name, value, ok := strings.Cut(arg, "=")
 		if !ok || name == "" {
 			return nil, command.UsageError(fmt.Sprintf("%q is not a property of the form name=value", arg))
 		}
-		values[name] = value
+		if given[name] {
+			return nil, command.UsageError(fmt.Sprintf("the property %q is given twice", name))
+		}
+		given[name], values[name] = true, value
 	}
 	return values, nil
 }

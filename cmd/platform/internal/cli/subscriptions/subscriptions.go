@@ -156,7 +156,7 @@ func startJSON(text string) json.RawMessage {
 // seekJSON returns the start that arguments describe: that of startJSON, or
 // [<topic>/]<partition>=<offset> several times.
 func seekJSON(args []string) (json.RawMessage, error) {
-	if len(args) == 1 && !strings.Contains(args[0], "=") || strings.HasPrefix(strings.TrimSpace(args[0]), "{") {
+	if len(args) == 1 && (!strings.Contains(args[0], "=") || strings.HasPrefix(strings.TrimSpace(args[0]), "{")) {
 		return startJSON(args[0]), nil
 	}
 	offsets := map[string]any{}
@@ -167,16 +167,19 @@ func seekJSON(args []string) (json.RawMessage, error) {
 			return nil, command.UsageError(fmt.Sprintf("%q is not [<topic>/]<partition>=<offset>", arg))
 		}
 		topic, partition, hasTopic := strings.Cut(name, "/")
-		if !hasTopic {
+		known, given := offsets[topic]
+		byPartition, nested := known.(map[string]int64)
+		_, twice := byPartition[partition]
+		switch {
+		case twice, given && (!nested || !hasTopic):
+			return nil, command.UsageError(fmt.Sprintf("%q is a second offset of the same partition", arg))
+		case !hasTopic:
 			offsets[name] = offset
-			continue
+		case !given:
+			offsets[topic] = map[string]int64{partition: offset}
+		default:
+			byPartition[partition] = offset
 		}
-		byPartition, ok := offsets[topic].(map[string]int64)
-		if !ok {
-			byPartition = map[string]int64{}
-			offsets[topic] = byPartition
-		}
-		byPartition[partition] = offset
 	}
 	return json.Marshal(map[string]any{"offsets": offsets})
 }

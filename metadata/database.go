@@ -15,6 +15,7 @@ import (
 
 	"platform/flowcontrol"
 	"platform/internal/boltfile"
+	"platform/internal/durable"
 	"platform/internal/errcode"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
@@ -52,7 +53,7 @@ func openDatabase(path string) (*database, error) {
 	}
 	db := &database{bolt}
 	if errors.Is(statErr, fs.ErrNotExist) {
-		err = errors.Join(db.create(), syncDir(filepath.Dir(path)))
+		err = errors.Join(db.create(), durable.SyncDir(filepath.Dir(path)))
 	} else {
 		err = db.checkVersion()
 	}
@@ -260,13 +261,4 @@ func each[M any, P interface {
 		use(m)
 		return nil
 	})
-}
-
-// syncDir makes a new file name durable.
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"platform/internal/durable"
 	"platform/internal/errcode"
 )
 
@@ -199,7 +200,7 @@ func (d *Dir) initialize() error {
 		return err
 	}
 	for _, dir := range []string{d.path, filepath.Dir(d.path), filepath.Dir(filepath.Dir(d.path))} {
-		if err := syncDir(dir); err != nil {
+		if err := durable.SyncDir(dir); err != nil {
 			return fmt.Errorf("sync %s: %w", dir, err)
 		}
 	}
@@ -228,7 +229,7 @@ func (d *Dir) writeFile(name string, data []byte) error {
 	if err := os.Rename(next, d.In(name)); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	return syncDir(d.path)
+	return durable.SyncDir(d.path)
 }
 
 // Path returns the path of the directory.
@@ -246,12 +247,4 @@ func (d *Dir) Close() error {
 		_ = d.lock.Truncate(0)
 	}
 	return d.lock.Close()
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"platform/internal/durable"
 	"platform/internal/errcode"
 )
 
@@ -126,7 +127,7 @@ func (d *Dir) Own(id Identity, contents, remedy string) error {
 				return errcode.New(errcode.RT0009, "%s holds data but no %s file, so it is not what this node had there; %s", d.In(contents), ownerFile, remedy)
 			}
 		}
-		return errors.Join(d.WriteOwner(id, contents), syncDir(d.path))
+		return errors.Join(d.WriteOwner(id, contents), durable.SyncDir(d.path))
 	}
 	if err != nil {
 		return fmt.Errorf("read owner: %w", err)
@@ -157,5 +158,5 @@ func (d *Dir) remove(name string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return errors.Join(err, syncDir(d.path))
+	return errors.Join(err, durable.SyncDir(d.path))
 }

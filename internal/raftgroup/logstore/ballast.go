@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"platform/internal/durable"
 )
 
 // CreateBallast reserves size bytes in a file that is removed when the disk is full, so
@@ -26,7 +28,7 @@ func CreateBallast(path string, size int64) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("create ballast: %w", errors.Join(err, os.Remove(path)))
 	}
-	return syncDir(filepath.Dir(path))
+	return durable.SyncDir(filepath.Dir(path))
 }
 
 // freeBallast frees the reserved space; a missing file is not an error.

@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"platform/internal/boltfile"
+	"platform/internal/durable"
 )
 
 // Retries of a value that must be stored: Raft panics if term or vote cannot be.
@@ -71,7 +72,7 @@ func OpenBolt(path string, opts BoltOptions) (*BoltStorage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log %s: %w", path, err)
 	}
-	if err := syncDir(dir); err != nil {
+	if err := durable.SyncDir(dir); err != nil {
 		return nil, fmt.Errorf("open log %s: %w", path, errors.Join(err, bolt.Close()))
 	}
 	return &BoltStorage{bolt: bolt, opts: opts, writes: newSyncHistogram("metadata")}, nil

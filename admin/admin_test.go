@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -161,7 +162,10 @@ func (w *testServer) Objects(_ context.Context, q ObjectQuery) ([]ObjectSummary,
 	return w.objects, w.moreObjects, w.err
 }
 
-func (w *testServer) Scopes(context.Context, string) ([]string, error) { return w.scopes, w.err }
+func (w *testServer) Scopes(_ context.Context, _ string, within []string) ([]string, error) {
+	scopes := slices.DeleteFunc(slices.Clone(w.scopes), func(s string) bool { return len(within) > 0 && !slices.Contains(within, s) })
+	return scopes[:min(len(scopes), MaxScopes)], w.err
+}
 
 func (w *testServer) Object(_ context.Context, o Object) (*ObjectDetail, error) {
 	w.object = o

@@ -31,8 +31,9 @@ type Invocations interface {
 	Get(ctx context.Context, id ids.Invocation, journal bool) (*Invocation, error)
 	// Objects returns the keys of a virtual object or workflow, sorted, and whether there are more.
 	Objects(context.Context, ObjectQuery) (page []ObjectSummary, more bool, err error)
-	// Scopes returns the scopes in which a virtual object or workflow has keys, at most MaxScopes.
-	Scopes(ctx context.Context, service string) ([]string, error)
+	// Scopes returns the scopes in which a virtual object or workflow has keys, at most MaxScopes; if
+	// within is not empty, only those of within.
+	Scopes(ctx context.Context, service string, within []string) ([]string, error)
 	// Object returns one key.
 	Object(context.Context, Object) (*ObjectDetail, error)
 	// InUse returns the number of unfinished invocations that are pinned to a deployment or have an

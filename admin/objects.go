@@ -140,17 +140,14 @@ func (s *Server) listScopes(c echo.Context) error {
 	if _, err := s.object(service, "", "", false); err != nil {
 		return err
 	}
-	scopes, err := s.invocations.Scopes(ctx, service)
+	scopes, err := s.invocations.Scopes(ctx, service, p.Scopes)
 	if err != nil {
 		return fmt.Errorf("list scopes of %s: %w", service, err)
 	}
-	permitted := []string{}
-	for _, scope := range scopes {
-		if !p.Limited() || p.AllowsTarget(service, scope) {
-			permitted = append(permitted, scope)
-		}
+	if scopes == nil {
+		scopes = []string{}
 	}
-	return rest.Respond(c, http.StatusOK, scopeList{Scopes: permitted, Truncated: len(scopes) == MaxScopes})
+	return rest.Respond(c, http.StatusOK, scopeList{Scopes: scopes, Truncated: len(scopes) == MaxScopes})
 }
 
 // singleValue parses a query parameter that has at most one value. The limits of a principal can

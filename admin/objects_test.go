@@ -1,12 +1,14 @@
 package admin
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/access"
 	"platform/internal/budget"
 )
 
@@ -43,6 +45,22 @@ func TestScopesOfAService(t *testing.T) {
 	for service, status := range map[string]int{"None": http.StatusNotFound, "Greeter": http.StatusBadRequest} {
 		require.Equal(t, status, w.ask(t, "GET", "/services/"+service+"/scopes", "").StatusCode)
 	}
+}
+
+// A limited token must see its scopes also if there are more than MaxScopes before them.
+func TestScopesOfALimitedToken(t *testing.T) {
+	all := access.Principal{Roles: access.Roles}
+	limited := all
+	limited.Scopes = []string{"z"}
+	w := secured(t, map[string]access.Principal{"all": all, "limited": limited})
+	w.offers["http://large/"] = large
+	require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", `{"uri":"http://large"}`, "Authorization", "Bearer "+w.tokens["all"]).StatusCode)
+	for i := range MaxScopes {
+		w.scopes = append(w.scopes, fmt.Sprint("a", i))
+	}
+	w.scopes = append(w.scopes, "z")
+	response := w.ask(t, "GET", "/services/Counter/scopes", "", "Authorization", "Bearer "+w.tokens["limited"])
+	require.JSONEq(t, `{"scopes":["z"]}`, text(t, response))
 }
 
 func TestOneObject(t *testing.T) {

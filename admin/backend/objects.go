@@ -154,15 +154,16 @@ func eachOfObjects(ctx context.Context, p *fabric.Handle, table partition.Table,
 }
 
 // Scopes implements admin.Invocations. It reads one page per scope and table.
-func (c *catalog) Scopes(ctx context.Context, service string) ([]string, error) {
+func (c *catalog) Scopes(ctx context.Context, service string, within []string) ([]string, error) {
 	var mu sync.Mutex // covers found
 	found := map[string]bool{}
+	within = slices.Sorted(slices.Values(within))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(listConcurrency)
 	for p := range c.router.Partitions() {
 		g.Go(func() error {
 			for _, table := range tablesOfObjects("any") {
-				err := eachScope(ctx, p, table, service, func(scope string) bool {
+				err := eachScope(ctx, p, table, service, within, func(scope string) bool {
 					mu.Lock()
 					defer mu.Unlock()
 					found[scope] = true
@@ -182,8 +183,9 @@ func (c *catalog) Scopes(ctx context.Context, service string) ([]string, error) 
 	return scopes[:min(len(scopes), admin.MaxScopes)], nil
 }
 
-// eachScope visits the scopes that have rows of a service, until visit returns false.
-func eachScope(ctx context.Context, p *fabric.Handle, table partition.Table, service string, visit func(scope string) bool) error {
+// eachScope visits the scopes that have rows of a service, until visit returns false; those of within
+// only, which is sorted, if it is not empty.
+func eachScope(ctx context.Context, p *fabric.Handle, table partition.Table, service string, within []string, visit func(scope string) bool) error {
 	s := &partition.Scan{Table: table, Detail: partition.Heads, Keys: partition.AllKeys, Services: []string{service}, From: store.AfterScope("")}
 	for {
 		page, err := p.Scan(ctx, s)
@@ -193,10 +195,20 @@ func eachScope(ctx context.Context, p *fabric.Handle, table partition.Table, ser
 		s.From = page.Next
 		if len(page.Rows) > 0 {
 			scope := page.Rows[0].Object.Scope
-			if !visit(scope) {
-				return nil
+			at, wanted := slices.BinarySearch(within, scope)
+			if wanted || len(within) == 0 {
+				if !visit(scope) {
+					return nil
+				}
+				at++
 			}
 			s.From = store.AfterScope(scope)
+			if len(within) > 0 {
+				if at >= len(within) {
+					return nil
+				}
+				s.From = store.ObjectPlace(machine.Object{Scope: within[at], Service: service})
+			}
 		}
 		if s.From == nil {
 			return nil

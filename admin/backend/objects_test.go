@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"platform/partition"
 	"platform/partition/journal"
 	"platform/partition/machine"
+	"platform/partition/store"
 )
 
 // promises is a partition with the promises of a workflow, one per page.
@@ -52,4 +54,48 @@ func TestLargeValuesOfPromisesAreOmitted(t *testing.T) {
 		require.Equal(t, omitted, detail.Promises[i].Value == nil, i)
 		require.True(t, detail.Promises[i].Completed)
 	}
+}
+
+// keysInScopes is a partition with a key of a service in each of some sorted scopes.
+type keysInScopes struct {
+	fabric.Replica
+	scopes []string
+	reads  int
+}
+
+func (k *keysInScopes) Scan(_ context.Context, s *partition.Scan) (page partition.Page, err error) {
+	k.reads++
+	if s.Table != partition.State {
+		return page, nil
+	}
+	for _, scope := range k.scopes {
+		o := machine.Object{Scope: scope, Service: "Counter", Key: "k"}
+		if bytes.Compare(store.ObjectPlace(o), s.From) >= 0 {
+			page.Rows, page.Next = []partition.Row{{Object: o}}, store.AfterObject(o)
+			break
+		}
+	}
+	return page, nil
+}
+
+// The scopes of a limited client may come after the first MaxScopes.
+func TestScopesOfLimitedClientsAreFoundAmongMany(t *testing.T) {
+	k := &keysInScopes{}
+	for i := range 2 * admin.MaxScopes {
+		k.scopes = append(k.scopes, fmt.Sprintf("s%04d", i))
+	}
+	router := routing.New(1, fabric.DirectoryConfig{
+		Remote: func(string, uint32) fabric.Replica { return k }, Unresponsive: func(string) bool { return false },
+		Replicas: func(uint32) []string { return []string{"n1"} },
+	})
+	c := &catalog{router: router}
+	scopes, err := c.Scopes(t.Context(), "Counter", nil)
+	require.NoError(t, err)
+	require.Equal(t, k.scopes[:admin.MaxScopes], scopes)
+
+	k.reads = 0
+	scopes, err = c.Scopes(t.Context(), "Counter", []string{"s1999", "s1500", "absent", "s15001", "zzz"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"s1500", "s1999"}, scopes)
+	require.Less(t, k.reads, 20)
 }

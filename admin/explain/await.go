@@ -269,7 +269,7 @@ func (e *explainer) uncompleted(ctx context.Context) error {
 	}
 	// Only a sleep may be open besides: the timeout of an awakeable.
 	if !slices.ContainsFunc(open, func(entry journalEntry) bool { return entry.kind != "Sleep" }) {
-		e.unreportedAwakeable(signalled)
+		e.unreportedAwakeable(signalled, len(open) == 0)
 	}
 	if started := e.row.Time("last_start_at"); len(open) == 0 && !started.IsZero() && e.now.Sub(started) > silentAfter {
 		e.detail("Handler", "No entry of its journal is open: the handler executes code, or its process no longer responds although its connection is open.")
@@ -299,25 +299,29 @@ const firstReportingProtocol = 7
 // unreportedAwakeable names the awakeable that a handler may wait for if its journal does not tell
 // what it waits for. Before firstReportingProtocol, the server learns of awakeables only when the handler
 // suspends; later, SDKs may report an await only with their next message. An SDK numbers awakeables in order.
-func (e *explainer) unreportedAwakeable(signalled map[uint32]bool) {
+// giveReason is false if another detail already tells that the handler does not report what it awaits.
+func (e *explainer) unreportedAwakeable(signalled map[uint32]bool, giveReason bool) {
 	id, err := ids.ParseInvocation(e.ID)
 	version := e.row.Number("pinned_service_protocol_version")
 	if err != nil || version == 0 {
 		return
 	}
-	reports := "With service protocol " + strconv.Itoa(version) + ", a running handler does not report what it awaits."
+	reason := "With service protocol " + strconv.Itoa(version) + ", a running handler does not report what it awaits. "
 	if version >= firstReportingProtocol {
 		if active := e.row.Time("last_active_at"); active.IsZero() || e.now.Sub(active) < quietAfter {
 			return
 		}
-		reports = "The handler has not reported what it awaits, if it awaits anything."
+		reason = "The handler has not reported what it awaits, if it awaits anything. "
+	}
+	if !giveReason {
+		reason = ""
 	}
 	index := uint32(ids.FirstAwakeable)
 	for signalled[index] {
 		index++
 	}
 	awakeable := ids.Awakeable{Invocation: id, Signal: index}.String()
-	e.detail("Awakeables", "%s If it waits for an awakeable, the first one that is not completed is %s.", reports, awakeable)
+	e.detail("Awakeables", "%sIf it waits for an awakeable, the first one that is not completed is %s.", reason, awakeable)
 	e.next("If the handler waits for it: `platform awakeables resolve %s <value>`", awakeable)
 }
 

@@ -275,7 +275,7 @@ func TestExplanations(t *testing.T) {
 			summary: "An attempt is in progress, since 2026-11-20T18:21:38.000Z (1s ago), on its deployment.",
 			details: []string{
 				"Journal: The handler does not report what it waits for. 1 command is not completed in its journal.",
-				"Awakeables: With service protocol 6, a running handler does not report what it awaits. If it waits for an awakeable, the first one that is not completed is " + awakeable(17) + ".",
+				"Awakeables: If it waits for an awakeable, the first one that is not completed is " + awakeable(17) + ".",
 			},
 			waits: []string{"sleep : the end of a sleep at 2026-11-20T19:00:00.000Z (in 38m 21s)"},
 			steps: []string{
@@ -385,7 +385,7 @@ func TestExplanations(t *testing.T) {
 			details: []string{
 				"Endpoint: Something was last sent to or received from it at 2026-11-20T18:21:09.000Z (30s ago).",
 				"Journal: The handler does not report what it waits for. 1 command is not completed in its journal.",
-				"Awakeables: The handler has not reported what it awaits, if it awaits anything. If it waits for an awakeable, the first one that is not completed is " + awakeable(17) + ".",
+				"Awakeables: If it waits for an awakeable, the first one that is not completed is " + awakeable(17) + ".",
 			},
 			waits: []string{"sleep : the end of a sleep at 2026-11-20T19:00:00.000Z (in 38m 21s)"},
 			steps: []string{"Nothing: it continues automatically.", "If the handler waits for it: `platform awakeables resolve " + awakeable(17) + " <value>`", "`platform invocations describe ID` shows its journal."},

@@ -81,11 +81,14 @@ the new level can no longer join the cluster. The level cannot be lowered.`,
 			}
 			change.Replication = replication
 		}
-		if *level > 0 {
+		if cmd.Flags().Changed("feature-level") {
+			if *level < 1 {
+				return command.UsageError("--feature-level must be at least 1, not 0")
+			}
 			change.FeatureLevel = level
 		}
 		if change == (client.ClusterChange{}) {
-			return command.UsageError("nothing to change: give --replication, 1 or more, or --feature-level")
+			return command.UsageError("nothing to change: give --replication or --feature-level")
 		}
 		return a.changeClusterConfig(ctx, change, *force, *asJSON)
 	})

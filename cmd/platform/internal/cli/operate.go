@@ -107,7 +107,8 @@ func (a *app) invocationsResume() *cobra.Command {
 		Use:   "resume <query>",
 		Short: "Resume paused invocations, and immediately retry those that are backing off",
 		Long: `Resumes invocations. They keep the deployment that they started on, unless --deployment names
-another one, whose code must execute the same steps as those in the journal.`,
+another one, whose code must execute the same steps as those in the journal. Suspended invocations
+are included: an attempt replays their journal, and they suspend again if what they wait for has not happened.`,
 		Example: "  platform invocations resume inv_1…\n  platform invocations resume Greeter --deployment latest",
 	})
 }
@@ -253,6 +254,9 @@ func (a *app) jobCommand(ctx context.Context, op *operation, query string) strin
 				flags = append(flags, "--"+f.name, shellWord(value))
 			}
 		}
+	}
+	if !slices.Equal(op.statuses, jobStatuses(op.name)) {
+		flags = append(flags, "--status", strings.Join(op.statuses, ","))
 	}
 	if op.deployment != "" {
 		flags = append(flags, "--deployment", op.deployment)

@@ -67,7 +67,7 @@ func (a *app) register(ctx context.Context, address string, r registration) erro
 	}
 	known := response.Status == http.StatusOK
 	if known && !r.Force {
-		return a.alreadyRegistered(address, planned, response, *r.asJSON)
+		return a.alreadyRegistered(address, &r, planned, response)
 	}
 	if err := a.showPlan(ctx, planned, known); err != nil {
 		return err
@@ -81,7 +81,11 @@ func (a *app) register(ctx context.Context, address string, r registration) erro
 		if *r.asJSON {
 			return a.PrintRaw(response.Body)
 		}
-		a.Say("Nothing was changed. To apply: platform deployments register %s%s", address, map[bool]string{true: " --force"}[known])
+		to := r.repeat(address, "")
+		if known {
+			to = r.repeat(address, "--force")
+		}
+		a.Say("Nothing was changed. To apply: %s", to)
 		return nil
 	}
 	if err := a.Confirm("Apply these changes?"); err != nil {
@@ -161,14 +165,30 @@ func parseHeaders(flag string, list []string) (map[string]string, error) {
 	return table, err
 }
 
-func (a *app) alreadyRegistered(address string, d client.Deployment, response *client.Response, asJSON bool) error {
-	if asJSON {
+// repeat returns the command that registers an address with a flag, or describes it if there are other
+// flags: they would be lost in the command, or their secrets shown.
+func (r *registration) repeat(address, flag string) string {
+	if len(r.headers) == 0 && len(r.labels) == 0 && r.AssumeRoleARN == "" && !r.UseHTTP11 && !r.Breaking {
+		return strings.TrimSpace("platform deployments register " + address + " " + flag)
+	}
+	to := "the same command"
+	if flag != "" {
+		to += " with " + flag
+	}
+	if r.planOnly {
+		to += " without --dry-run"
+	}
+	return to
+}
+
+func (a *app) alreadyRegistered(address string, r *registration, d client.Deployment, response *client.Response) error {
+	if *r.asJSON {
 		return a.PrintRaw(response.Body)
 	}
 	a.Print.Printf("The deployment already exists with id %s; nothing was changed.\n", d.ID)
 	a.notices(d.Info)
-	a.Print.Printf("To see what would change: platform deployments register %s --dry-run\n", address)
-	a.Print.Printf("To replace it:            platform deployments register %s --force\n", address)
+	a.Print.Printf("To see what would change: %s\n", r.repeat(address, "--dry-run"))
+	a.Print.Printf("To replace it:            %s\n", r.repeat(address, "--force"))
 	return nil
 }
 

@@ -251,6 +251,7 @@ func TestProblemsNamePlaceKeyAndExpectation(t *testing.T) {
 		"misspelled key":   {file: "\nbind-prt = 1", want: "platform.toml:2: bind-prt: unknown key; did you mean bind-port?"},
 		"wrong section":    {file: "inactivity-timeout = '1m'", want: "platform.toml:1: inactivity-timeout: unknown key; did you mean worker.invoker.inactivity-timeout?"},
 		"unknown section":  {file: "\n\n[wroker.invoker]\nabort-timeout='1m'", want: "platform.toml:3: wroker: unknown key; did you mean worker?"},
+		"other name":       {file: "[admin]\nauth = 'token'", want: "platform.toml:2: admin.auth: unknown key; did you mean security.mode?"},
 		"nothing is near":  {file: "frobnicate = 1", want: "platform.toml:1: frobnicate: unknown key; --dump-config prints all keys"},
 		"wrong kind":       {file: "\n[ingress]\n\nbind-port = 'x'", want: "platform.toml:4: ingress.bind-port: expected a whole number, got \"x\""},
 		"inline section":   {file: "default-retry-policy = {\"max-interval\" = 5}", want: "platform.toml:1: default-retry-policy.max-interval: expected a duration such as \"1m 30s\": \"5\" lacks a unit"},

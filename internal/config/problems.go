@@ -39,9 +39,20 @@ func asError(problems []problem) error {
 	return errcode.New(errcode.RT0002, "configuration: %d problems:%s", len(problems), lines.String())
 }
 
+// otherNames maps keys that users expect to the ones that do what they expect; a key with a similar
+// spelling would do something else.
+var otherNames = map[string]string{
+	"admin.auth":  "security.mode",
+	"admin.token": "security.admin-token-file",
+}
+
 // unknown describes an unknown key and suggests a similar one.
 func unknown(path string, list []key) string {
-	if near := nearest(path, list); near != "" {
+	near, ok := otherNames[path]
+	if !ok {
+		near = nearest(path, list)
+	}
+	if near != "" {
 		return fmt.Sprintf("unknown key; did you mean %s?", near)
 	}
 	return "unknown key; --dump-config prints all keys"

@@ -92,8 +92,8 @@ func (a *app) servicesDescribe() *cobra.Command {
 	})
 }
 
-// permitted returns err, or nil if it is a refusal: tokens that are limited to services may read
-// these, but not the deployments.
+// permitted returns err, or nil if it is a refusal: tokens that are limited to services or scopes
+// may read these services, but not the deployments.
 func permitted(err error) error {
 	if client.HasStatus(err, http.StatusForbidden) {
 		return nil

@@ -167,7 +167,7 @@ type ScopePause struct {
 }
 
 // ScopePauses lists up to limit paused scopes, those paused last first, or the pause of one scope.
-// Servers of earlier releases, which reject the query, have none. Tokens that are limited to services may not see them.
+// Servers of earlier releases, which reject the query, have none. Tokens that are limited to services or scopes may not see them.
 func (c *Client) ScopePauses(ctx context.Context, scope string, limit int) (list []ScopePause, err error) {
 	query := "SELECT scope, paused_at, paused_by, pause_reason FROM sys_user_limits WHERE level = 'Scope' AND is_paused"
 	if scope != "" {

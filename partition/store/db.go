@@ -55,7 +55,8 @@ type DB struct {
 	remover *pebbledb.Remover
 	flusher flusher
 
-	views sync.WaitGroup // open views
+	views   sync.WaitGroup // open views
+	results chan struct{}  // semaphore of maxResults
 
 	mu         sync.Mutex // covers the fields below
 	partitions map[uint16]*Partition
@@ -90,7 +91,7 @@ func Open(dir string, opts Options) (*DB, error) {
 		}
 		return nil, errors.Join(fmt.Errorf("open tables %s: %w", dir, err), lock.Close())
 	}
-	return &DB{pebble: db, cache: cache, lock: lock, opts: opts, written: written, large: large, damage: damage, remover: pebbledb.NewRemover(db, damage, dir), flusher: flusher{closing: make(chan struct{})}, partitions: map[uint16]*Partition{}}, nil
+	return &DB{pebble: db, cache: cache, lock: lock, opts: opts, written: written, large: large, damage: damage, remover: pebbledb.NewRemover(db, damage, dir), flusher: flusher{closing: make(chan struct{})}, results: make(chan struct{}, maxResults), partitions: map[uint16]*Partition{}}, nil
 }
 
 func (o Options) withDefaults() Options {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"testing"
@@ -85,4 +86,35 @@ func TestMissingResultIsDetected(t *testing.T) {
 	_, err := v.Invocation(id)
 	require.ErrorIs(t, err, ErrDamaged)
 	require.NoError(t, v.Close())
+}
+
+// A record is read without its large result, of which few are read at a time.
+func TestResultsAreReadAFewAtATime(t *testing.T) {
+	db, id, value := open(t), testID(3), bytes.Repeat([]byte("x"), 4<<10)
+	p := partition(t, db, 1)
+	result := journal.Result{Value: value}
+	commit(t, p, 1, func(s machine.State) {
+		s.AppendEntry(id, 0, journal.Entry{Type: journal.Input})
+		s.AppendEntry(id, 1, journal.Entry{Type: journal.Output, Payload: machinetest.Output(result).Payload})
+		s.PutInvocation(&machine.Invocation{ID: id, Status: machine.Completed, Length: 2, Output: 1, Result: &result, ResultInJournal: true})
+	})
+	v := p.View()
+	defer func() { require.NoError(t, v.Close()) }()
+	inv, err := v.Record(id)
+	require.NoError(t, err)
+	require.Empty(t, inv.Result.Value)
+	for range maxResults {
+		db.results <- struct{}{}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, v.FetchResult(ctx, inv), context.Canceled)
+	require.Empty(t, inv.Result.Value)
+	<-db.results
+	require.NoError(t, v.FetchResult(t.Context(), inv))
+	require.Equal(t, value, inv.Result.Value)
+	require.Len(t, db.results, maxResults-1)
+	absent, err := v.Record(testID(4))
+	require.NoError(t, err)
+	require.Nil(t, absent)
 }

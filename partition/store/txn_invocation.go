@@ -155,6 +155,16 @@ func (t *Txn) recordKey(table byte, id *ids.Invocation) []byte {
 
 // invocation reads an invocation, nil if it does not exist, and the size of its record.
 func (r reader) invocation(s space, id *ids.Invocation) (inv *machine.Invocation, size int, err error) {
+	inv, size, err = r.record(s, id)
+	if err != nil || inv == nil {
+		return nil, 0, err
+	}
+	fetched, err := r.fetchResult(s, inv)
+	return inv, size + fetched, err
+}
+
+// record is invocation, but without a result that is only in the journal.
+func (r reader) record(s space, id *ids.Invocation) (inv *machine.Invocation, size int, err error) {
 	var buf [prefixLen + idLen]byte
 	key := s.invocation(buf[:0], tableLive, id)
 	b, err := r.row(key)
@@ -169,8 +179,7 @@ func (r reader) invocation(s space, id *ids.Invocation) (inv *machine.Invocation
 	if inv, err = decoded(key, inv, err); err != nil {
 		return nil, 0, err
 	}
-	fetched, err := r.fetchResult(s, inv)
-	return inv, len(b) + fetched, err
+	return inv, len(b), nil
 }
 
 // fetchResult reads the result of an invocation if it is only in the journal, and returns its size.

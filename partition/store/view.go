@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 
@@ -85,6 +86,37 @@ func (v *View) Invocation(id ids.Invocation) (*machine.Invocation, error) {
 	}
 	inv, _, err := v.reader.invocation(v.space, &id)
 	return inv, err
+}
+
+// Record is Invocation, but without a result that is only in the journal, which FetchResult adds.
+func (v *View) Record(id ids.Invocation) (*machine.Invocation, error) {
+	if v.err != nil {
+		return nil, v.err
+	}
+	inv, _, err := v.reader.record(v.space, &id)
+	return inv, err
+}
+
+// maxResults bounds the results that are read concurrently. Only once a result is read, its size is known and
+// its reader can reserve memory for it.
+const maxResults = 8
+
+// FetchResult adds the result to what Record has returned. It waits while as many results as possible are read.
+func (v *View) FetchResult(ctx context.Context, inv *machine.Invocation) error {
+	switch {
+	case v.err != nil:
+		return v.err
+	case !inv.ResultInJournal:
+		return nil
+	}
+	select {
+	case v.db.results <- struct{}{}:
+		defer func() { <-v.db.results }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	_, err := v.reader.fetchResult(v.space, inv)
+	return err
 }
 
 // Entry returns a journal entry, which must exist.

@@ -15,6 +15,7 @@ import (
 	"platform/partition/codec"
 	"platform/partition/journal"
 	"platform/partition/machine"
+	"platform/partition/store"
 )
 
 // ErrNotFound means that no invocation with that ID is known, or no longer is.
@@ -219,24 +220,23 @@ func (p *Partition) Await(ctx context.Context, id ids.Invocation) (Ending, error
 // Find reads an invocation's record; ErrNotFound if there is none. It is linearizable. The
 // caller owns the record; its times are wall-clock times.
 func (p *Partition) Find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error) {
-	l, err := p.leader()
+	var inv *machine.Invocation
+	l, err := p.readThen(ctx, linearizable, func(view *store.View) (err error) {
+		if inv, err = view.Record(id); err != nil {
+			err = fmt.Errorf("read %s: %w", id, err)
+		}
+		return err
+	}, func(l *leadership, view *store.View) error {
+		if inv == nil || inv.Expired(l.clock.Millis()) {
+			return ErrNotFound
+		}
+		if err := view.FetchResult(ctx, inv); err != nil {
+			return fmt.Errorf("read the result of %s: %w", id, err)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	view := p.tables.View()
-	defer view.Close()
-	inv, err := view.Record(id)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", id, err)
-	}
-	if err := l.verify(ctx, linearizable); err != nil {
-		return nil, err
-	}
-	if inv == nil || inv.Expired(l.clock.Millis()) {
-		return nil, ErrNotFound
-	}
-	if err := view.FetchResult(ctx, inv); err != nil { // of the same snapshot, and not held until now
-		return nil, fmt.Errorf("read the result of %s: %w", id, err)
 	}
 	l.timeShift().invocation(inv)
 	return inv, nil

@@ -22,6 +22,12 @@ const (
 
 // read calls f with a view of the tables, and returns the leadership if what f has read may be returned.
 func (p *Partition) read(ctx context.Context, fresh freshness, f func(*store.View) error) (*leadership, error) {
+	return p.readThen(ctx, fresh, f, func(*leadership, *store.View) error { return nil })
+}
+
+// readThen is read, and then calls g with the same view, for what f had better not hold in memory until the leadership is
+// verified.
+func (p *Partition) readThen(ctx context.Context, fresh freshness, f func(*store.View) error, g func(*leadership, *store.View) error) (*leadership, error) {
 	l, err := p.leader()
 	if err != nil {
 		return nil, err
@@ -31,7 +37,10 @@ func (p *Partition) read(ctx context.Context, fresh freshness, f func(*store.Vie
 	if err := f(view); err != nil {
 		return nil, err
 	}
-	return l, l.verify(ctx, fresh)
+	if err := l.verify(ctx, fresh); err != nil {
+		return nil, err
+	}
+	return l, g(l, view)
 }
 
 // verify returns nil if the tables, as read before the call, are as fresh as requested. Called before reading, it would

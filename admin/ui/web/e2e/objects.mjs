@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { axe, noProblems, open, test } from './lib.mjs'
-import { hostile } from './world.mjs'
+import { hostile, until } from './world.mjs'
 
 export async function testObjects(w) {
   await test('state is edited after a review, and not if it has changed', async () => {
@@ -67,6 +67,39 @@ export async function testObjects(w) {
     await t.page.getByRole('button', { name: 'Delete a', exact: true }).click()
     await t.page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
     await t.page.getByText('No state.').waitFor()
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('the state is visible below a long key', async () => {
+    const key = 'k'.repeat(5000)
+    await w.api('/services/Cart/state?wait=true', { method: 'POST', body: { object_key: key, new_state: { a: '1' } } })
+    const t = await open(w, `/ui/objects/Cart/${key}`)
+    const entry = await t.page.getByRole('button', { name: 'Edit a', exact: true }).boundingBox()
+    assert.ok(entry.y + entry.height < t.page.viewportSize().height, `the entry is at ${entry.y}`)
+    assert.equal(await t.page.getByRole('heading', { level: 1 }).innerText(), key)
+    assert.deepEqual(await axe(t.page), [])
+    noProblems(t)
+    await t.close()
+  })
+
+  await test('the tab of the selected service is visible among many', async () => {
+    const t = await open(w, '/ui', { width: 900 })
+    await t.page.route(/\/services$/, async (route) => {
+      const { 'if-none-match': _, ...headers } = route.request().headers() // a response without a body is of no use
+      const response = await route.fetch({ headers })
+      const { services } = await response.json()
+      const cart = services.find((s) => s.name === 'Cart')
+      await route.fulfill({ response, json: { services: [...Array.from({ length: 20 }, (_, i) => ({ ...cart, name: `Basket${i}` })), ...services] } })
+    })
+    await t.page.goto(`${w.admin}/ui/objects?service=Cart`)
+    const tabs = t.page.getByRole('navigation', { name: 'Services' })
+    const tab = tabs.locator('[aria-current=page]')
+    await tab.waitFor()
+    await until('the selected tab to be visible', async () => {
+      const [inner, outer] = [await tab.boundingBox(), await tabs.boundingBox()]
+      return inner.x >= outer.x - 1 && inner.x + inner.width <= outer.x + outer.width + 1
+    }, 30_000)
     noProblems(t)
     await t.close()
   })

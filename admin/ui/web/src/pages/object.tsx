@@ -18,6 +18,9 @@ import { PayloadView } from '../ui/payload.tsx'
 import { Table } from '../ui/table.tsx'
 import { editState, readState, writeState, type State, type Value } from './edit-state.tsx'
 
+/** Longer keys may have to be scrolled, also with the keyboard. */
+const longKey = 100
+
 export function ObjectPage({ params }: { params: Match }) {
   const service = params.service!
   const key = params.key!
@@ -50,7 +53,7 @@ export function ObjectPage({ params }: { params: Match }) {
   return (
     <>
       <div class="crumbs"><a href={href('/objects')}>Objects</a><Icon name="right" size={12} /><a href={href('/objects', { service, ...(scope ? { scope } : {}) })}>{service}</a></div>
-      <PageHead title={key === '' ? <span class="faint">empty key</span> : <bdi class="mono wrap">{key}</bdi>} summary={<>{info.data ? typeName(info.data.ty) : ''}{scope && <> in the scope <Pill>{scope}</Pill></>}{o?.held_by ? <> · held by <InvocationID id={o.held_by} />{o.held_since ? <> for <Elapsed from={o.held_since} /></> : null}</> : o ? ' · free' : ''}{o?.waiting ? ` · ${plural(o.waiting, 'invocation')} waiting` : ''}</>}>
+      <PageHead title={key === '' ? <span class="faint">empty key</span> : <bdi class="mono wrap long-title" tabIndex={key.length > longKey ? 0 : undefined}>{key}</bdi>} summary={<>{info.data ? typeName(info.data.ty) : ''}{scope && <> in the scope <Pill>{scope}</Pill></>}{o?.held_by ? <> · held by <InvocationID id={o.held_by} />{o.held_since ? <> for <Elapsed from={o.held_since} /></> : null}</> : o ? ' · free' : ''}{o?.waiting ? ` · ${plural(o.waiting, 'invocation')} waiting` : ''}</>}>
         <a class="button plain" href={href('/invocations', new URLSearchParams([['service', service], ['key', key], ...(scope ? [['scope', scope]] : [])]))}><span>Invocations</span></a>
         {info.data && <a class="button plain" href={href(`/services/${segment(service)}`, { key, ...(scope ? { scope } : {}), invoke: info.data.handlers.find((h) => h.ty !== 'Workflow')?.name ?? info.data.handlers[0]?.name })}><span>Invoke</span></a>}
       </PageHead>

@@ -8,7 +8,7 @@ import { optional, useResource } from '../resource.ts'
 import { href, navigate, query, segment } from '../router.ts'
 import { preview } from '../lib/payload.ts'
 import { refusalOf } from '../session.ts'
-import { Button, Elapsed, Empty, InvocationID, Loaded, PageHead, Status, Time, resultOf, typeName } from '../ui/basic.tsx'
+import { Button, Elapsed, Empty, InvocationID, Loaded, PageHead, Status, Tabs, Time, resultOf, typeName } from '../ui/basic.tsx'
 import { Table } from '../ui/table.tsx'
 import { Pager } from './common.tsx'
 import { readState, type ObjectName } from './edit-state.tsx'
@@ -61,9 +61,7 @@ function Keys({ service, services }: { service: Service; services: Service[] }) 
   return (
     <>
       <div class="tabs-row">
-        <nav class="tabs" aria-label="Services">
-          {services.map((s) => <a key={s.name} href={href('/objects', { service: s.name })} class={s.name === service.name ? 'on' : ''} aria-current={s.name === service.name ? 'page' : undefined}>{s.name}<span class="count">{typeName(s.ty)}</span></a>)}
-        </nav>
+        <Tabs label="Services" tabs={services.map((s) => ({ title: s.name, href: href('/objects', { service: s.name }), on: s.name === service.name, count: typeName(s.ty) }))} />
         <form class="find-form" onSubmit={(e) => {
           e.preventDefault()
           go({ prefix: text || undefined })

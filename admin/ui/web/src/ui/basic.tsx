@@ -469,9 +469,27 @@ export function Menu({ label, icon, items, children, kind, small }: {
   )
 }
 
+/** Scrolls tabs, but not the page, so that the selected one is visible. */
+function showSelected(nav: HTMLElement): void {
+  const tab = nav.querySelector('.on')?.getBoundingClientRect()
+  const box = nav.getBoundingClientRect()
+  if (!tab) return
+  if (tab.right > box.right) nav.scrollLeft += tab.right - box.right
+  else if (tab.left < box.left) nav.scrollLeft -= box.left - tab.left
+}
+
 export function Tabs({ tabs, label }: { tabs: { title: ComponentChildren; href: string; on: boolean; count?: ComponentChildren }[]; label: string }) {
+  const nav = useRef<HTMLElement>(null)
+  const selected = tabs.find((t) => t.on)?.href
+  useEffect(() => {
+    const box = nav.current
+    if (!box) return
+    const observer = new ResizeObserver(() => showSelected(box)) // reports the first size as well
+    observer.observe(box)
+    return () => observer.disconnect()
+  }, [selected])
   return (
-    <nav class="tabs" aria-label={label}>
+    <nav class="tabs" aria-label={label} ref={nav}>
       {tabs.map((t) => (
         <a key={t.href} href={t.href} class={t.on ? 'on' : ''} aria-current={t.on ? 'page' : undefined}>
           {t.title}{t.count !== undefined && <span class="count num">{t.count}</span>}

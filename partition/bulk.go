@@ -15,9 +15,13 @@ import (
 	"platform/partition/machine"
 )
 
-// bulkCommand is the size from which other commands may overtake a new invocation, or progress
-// of another invocation, while it waits for its log entry.
-const bulkCommand = 256 << 10
+// Other commands may overtake new invocations, and progress of another invocation, that are at least as large.
+const (
+	// yieldingCommand is the size from which small commands precede a command in its log entry.
+	yieldingCommand = 16 << 10
+	// bulkCommand is the size from which a command waits for a log entry of its own.
+	bulkCommand = 256 << 10
+)
 
 const (
 	// LargeCommand is the size from which a command occupies its partition for so long, 20 ms and
@@ -83,15 +87,41 @@ func (p *pendingCounts) add(id ids.Invocation, n int) {
 	}
 }
 
-// isBulk reports whether a command of about that size is a bulk command.
-func (l *leadership) isBulk(c machine.Command, size int) bool {
+// mayWait returns whether a command of about that size is a bulk command, or else a yielding one. Progress follows
+// the earlier progress of its invocation, and therefore waits like that.
+func (l *leadership) mayWait(c machine.Command, size int) (bulk, yielding bool) {
 	switch c := c.(type) {
 	case *machine.Invoke:
-		return size >= bulkCommand
+		return size >= bulkCommand, size >= yieldingCommand
 	case *machine.Progress:
-		return size >= bulkCommand || l.bulkProgress.of(c.ID) > 0
+		return size >= bulkCommand || l.bulkProgress.of(c.ID) > 0, size >= yieldingCommand || l.yieldProgress.of(c.ID) > 0
 	}
-	return false
+	return false, false
+}
+
+// submitYielding proposes a yielding command.
+func (l *leadership) submitYielding(c machine.Command, size, copies int, done func(machine.Outcome, error)) error {
+	if !l.proposer.HasRoom(size+copies, true) {
+		return raftgroup.ErrOverloaded // without encoding it for each try
+	}
+	data, err := l.encode(c)
+	if err != nil {
+		return err
+	}
+	p, ok := c.(*machine.Progress)
+	if !ok {
+		return l.proposer.SubmitYielding(data, copies, raftgroup.CompletionFunc[machine.Outcome](done))
+	}
+	id := p.ID
+	l.yieldProgress.add(id, 1)
+	err = l.proposer.SubmitYielding(data, copies, raftgroup.CompletionFunc[machine.Outcome](func(o machine.Outcome, err error) {
+		l.yieldProgress.add(id, -1)
+		done(o, err)
+	}))
+	if err != nil {
+		l.yieldProgress.add(id, -1)
+	}
+	return err
 }
 
 // submitBulk proposes a bulk command, unless ctx ends before its turn. It is encoded then, so

@@ -27,22 +27,45 @@ func TestAWaitingCommandIsReleasedWhenItsRequestEnds(t *testing.T) {
 	require.Nil(t, w.take())
 }
 
-// Progress follows the bulk progress of its invocation, and only that.
-func TestProgressDoesNotOvertakeBulkProgress(t *testing.T) {
+// Progress waits like the earlier progress of its invocation, and only like that.
+func TestProgressDoesNotOvertakeEarlierProgress(t *testing.T) {
 	l := new(leadership)
 	id, other := ids.NewInvocation(1, [16]byte{1}), ids.NewInvocation(1, [16]byte{2})
-	require.True(t, l.isBulk(&machine.Progress{ID: id}, bulkCommand))
-	require.False(t, l.isBulk(&machine.Progress{ID: id}, 1))
+	mayWait := func(c machine.Command, size int) string {
+		switch bulk, yielding := l.mayWait(c, size); {
+		case bulk:
+			return "bulk"
+		case yielding:
+			return "yielding"
+		}
+		return "prompt"
+	}
+	kinds := func(c machine.Command) (out []string) {
+		for _, size := range []int{yieldingCommand - 1, yieldingCommand, bulkCommand - 1, bulkCommand} {
+			out = append(out, mayWait(c, size))
+		}
+		return out
+	}
+	bySize := []string{"prompt", "yielding", "yielding", "bulk"}
+	require.Equal(t, bySize, kinds(&machine.Progress{ID: id}))
+	require.Equal(t, bySize, kinds(&machine.Invoke{ID: id}))
+	require.Equal(t, []string{"prompt", "prompt", "prompt", "prompt"}, kinds(&machine.Kill{Target: id}))
+
+	l.yieldProgress.add(id, 1)
+	require.Equal(t, []string{"yielding", "yielding", "yielding", "bulk"}, kinds(&machine.Progress{ID: id}))
 	l.bulkProgress.add(id, 1)
 	l.bulkProgress.add(id, 1)
-	require.True(t, l.isBulk(&machine.Progress{ID: id}, 1))
-	require.False(t, l.isBulk(&machine.Progress{ID: other}, 1))
+	require.Equal(t, []string{"bulk", "bulk", "bulk", "bulk"}, kinds(&machine.Progress{ID: id}))
+	require.Equal(t, bySize, kinds(&machine.Progress{ID: other}))
+	require.Equal(t, bySize, kinds(&machine.Invoke{ID: id}))
 	l.bulkProgress.add(id, -1)
-	require.True(t, l.isBulk(&machine.Progress{ID: id}, 1))
+	require.Equal(t, "bulk", mayWait(&machine.Progress{ID: id}, 1))
 	l.bulkProgress.add(id, -1)
-	require.False(t, l.isBulk(&machine.Progress{ID: id}, 1))
+	require.Equal(t, "yielding", mayWait(&machine.Progress{ID: id}, 1))
+	l.yieldProgress.add(id, -1)
+	require.Equal(t, bySize, kinds(&machine.Progress{ID: id}))
 	require.Empty(t, l.bulkProgress.byID)
-	require.False(t, l.isBulk(&machine.Kill{Target: id}, bulkCommand))
+	require.Empty(t, l.yieldProgress.byID)
 }
 
 // TestLargeCommandsOccupyAPartition requires that a partition counts as occupied from the first

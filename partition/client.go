@@ -293,10 +293,13 @@ func (l *leadership) submitAs(ctx context.Context, c machine.Command, how submis
 		defer l.recent.mu.Unlock()
 		c = l.recent.markedLocked(inv, size)
 	}
-	if l.isBulk(c, size) {
+	switch bulk, yielding := l.mayWait(c, size); {
+	case bulk:
 		return proposeError(l.submitBulk(ctx, c, size+copies, done))
+	case yielding:
+		return proposeError(l.submitYielding(c, size, copies, done))
 	}
-	if size >= bulkCommand && !l.proposer.HasRoom(size+copies) {
+	if size >= bulkCommand && !l.proposer.HasRoom(size+copies, false) {
 		return raftgroup.ErrOverloaded // without encoding it for each try
 	}
 	data, err := l.encode(c)

@@ -46,12 +46,13 @@ type leadership struct {
 	previousLevel feature.Level
 
 	// Proposing.
-	clock        *clock
-	proposer     *raftgroup.Proposer[machine.Outcome]
-	recent       *recent
-	large        *largeCommands
-	bulkProgress pendingCounts // bulk commands, which the progress that follows must not overtake
-	unapplied    pendingCounts // bytes of state that is set, so that it may not be in the tables yet
+	clock         *clock
+	proposer      *raftgroup.Proposer[machine.Outcome]
+	recent        *recent
+	large         *largeCommands
+	bulkProgress  pendingCounts // bulk commands, which the progress that follows must not overtake
+	yieldProgress pendingCounts // the same for yielding commands
+	unapplied     pendingCounts // bytes of state that is set, so that it may not be in the tables yet
 
 	// Receivers of effects.
 	waiters *waiters

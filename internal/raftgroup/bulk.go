@@ -92,7 +92,7 @@ type Bulk struct {
 // pendingBulk is a bulk command that has not been proposed yet.
 type pendingBulk[R any] struct {
 	Bulk
-	after uint64 // number of commands of Submit to propose before it
+	after position // of the queue of Submit, to be reached before it is proposed
 	done  Completion[R]
 }
 
@@ -156,7 +156,7 @@ func (p *Proposer[R]) SubmitBulk(command Bulk, done Completion[R]) error {
 	}
 	c := pendingBulk[R]{Bulk: command, done: done}
 	if command.Ordered {
-		c.after = p.submitted
+		c.after = p.queue.end()
 	}
 	q.add(c)
 	q.bytes += command.Size
@@ -175,7 +175,7 @@ func (p *Proposer[R]) takeBulk() (c pendingBulk[R], ok bool) {
 		return c, false
 	}
 	i := q.next()
-	if next := &q.commands[i]; next.after > p.submitted-uint64(len(p.queue)) || !p.cfg.Bulk.enter(next.Size, p.wake) {
+	if next := &q.commands[i]; !p.queue.reached(next.after) || !p.cfg.Bulk.enter(next.Size, p.wake) {
 		return c, false
 	}
 	c = q.take(i)

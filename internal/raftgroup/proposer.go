@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ const (
 	maxQueueCommands = 10_000
 	maxQueueBytes    = 64 << 20
 	maxInFlight      = 8
-	smallInFlight    = 2 // without followers
+	fewInFlight      = 2 // of those that are not full of prompt commands
 	maxInFlightBytes = 16 << 20
 	maxDeferral      = 10 * time.Millisecond
 )
@@ -51,12 +52,13 @@ type ProposerConfig struct {
 	// limits.StoredCommand.
 	maxCommandBytes int
 	// maxQueueCommands and maxQueueBytes bound the queue; beyond them Submit returns
-	// ErrOverloaded: 10,000 commands, 64 MiB. An empty queue accepts any command up to
-	// maxCommandBytes, so that none is rejected as overload indefinitely.
+	// ErrOverloaded: 10,000 commands, 64 MiB. Yielding commands may take half of both. If none of its
+	// kind waits, any command up to maxCommandBytes is accepted, so that none is rejected as overload indefinitely.
 	maxQueueCommands int
 	maxQueueBytes    int
 	// maxInFlight bounds the entries that were proposed and have no outcome yet: 8. That
-	// many are used only for full entries. A smaller one is proposed once the previous one
+	// many are used only for entries full of prompt commands, and two for those full of others.
+	// A smaller one is proposed once the previous one
 	// has its outcome, so that it has all commands that arrived meanwhile: each entry costs
 	// every replica a write and a request. Without followers it is proposed once the previous
 	// one is written, which is while that is applied.
@@ -90,23 +92,21 @@ type Proposer[R any] struct {
 	order  proposalOrder // of all entries, also those of bulk
 	alone  bool          // the group has no other members
 
-	// The queue of Submit. Run swaps queue with spare, which it owns.
-	queue     []pendingCommand[R]
-	spare     []pendingCommand[R]
-	bytes     int    // of the queue
-	submitted uint64 // commands that were ever in the queue
-	deferred  int    // commands in the queue that may wait for others
-	due       bool   // these have waited long enough
-	deferral  *time.Timer
+	queue    commandQueue[R]     // of Submit
+	spare    []pendingCommand[R] // owned by Run
+	deferred int                 // commands in the queue that may wait for others
+	due      bool                // these have waited long enough
+	deferral *time.Timer
 
 	// The entries in flight but those of bulk.
 	inFlight   int
-	inBytes    int           // of their commands
-	inCommands int           // number of their commands
-	newest     uint64        // number of the last one, from 1 on
-	storing    bool          // the newest one is not in the log yet
-	open       *sentEntry[R] // the newest one, while further commands may join it; nil: they may not
-	transfers  uint64        // leadership transfers that had begun when nothing in flight could have been refused
+	inBytes    int                 // of their commands
+	inCommands int                 // number of their commands
+	newest     uint64              // number of the last one, from 1 on
+	storing    bool                // the newest one is not in the log yet
+	open       *sentEntry[R]       // the newest one, while further commands may join it; nil: they may not
+	joining    []pendingCommand[R] // reused by joinLocked
+	transfers  uint64              // leadership transfers that had begun when nothing in flight could have been refused
 }
 
 // pendingCommand is a command that has not been proposed yet.
@@ -114,6 +114,8 @@ type pendingCommand[R any] struct {
 	data     []byte
 	size     int // size for the bounds in bytes
 	deferred bool
+	yielding bool
+	after    uint64 // yielding commands: number of prompt commands to propose before it
 	done     Completion[R]
 }
 
@@ -142,17 +144,23 @@ func NewProposer[R any](g *Group, cfg ProposerConfig) (*Proposer[R], error) {
 	}, nil
 }
 
-// HasRoom reports whether Submit would accept a command of that many bytes now. It saves
-// encoding large commands that would be refused.
-func (p *Proposer[R]) HasRoom(size int) bool {
+// HasRoom reports whether Submit, or SubmitYielding, would accept a command of that many bytes now. It
+// saves encoding large commands that would be refused.
+func (p *Proposer[R]) HasRoom(size int, yielding bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.hasRoomLocked(size)
+	return p.hasRoomLocked(size, yielding)
 }
 
-func (p *Proposer[R]) hasRoomLocked(size int) bool {
-	n := len(p.queue)
-	return n < p.cfg.maxQueueCommands && (n == 0 || p.bytes+size <= p.cfg.maxQueueBytes)
+func (p *Proposer[R]) hasRoomLocked(size int, yielding bool) bool {
+	q := &p.queue
+	room := func(n, bytes, share int) bool {
+		return n < p.cfg.maxQueueCommands/share && (n == 0 || bytes+size <= p.cfg.maxQueueBytes/share)
+	}
+	if yielding && !room(len(q.yielding.commands), q.yielding.bytes, 2) {
+		return false
+	}
+	return room(q.len(), q.bytes(), 1)
 }
 
 // Submit queues one command, which must not be modified afterwards. If applying it takes extra bytes
@@ -169,6 +177,12 @@ func (p *Proposer[R]) SubmitDeferred(command []byte, done Completion[R]) error {
 	return p.submit(pendingCommand[R]{data: command, size: len(command), deferred: true, done: done})
 }
 
+// SubmitYielding is Submit for a command that those of Submit may overtake, as long as entries have room
+// for both. It follows what was submitted before it.
+func (p *Proposer[R]) SubmitYielding(command []byte, extra int, done Completion[R]) error {
+	return p.submit(pendingCommand[R]{data: command, size: len(command) + extra, yielding: true, done: done})
+}
+
 func (p *Proposer[R]) submit(c pendingCommand[R]) error {
 	if len(c.data) > p.cfg.maxCommandBytes {
 		p.group.cfg.Metrics.refused(1, ErrTooLarge)
@@ -179,14 +193,12 @@ func (p *Proposer[R]) submit(c pendingCommand[R]) error {
 		p.mu.Unlock()
 		return ErrStopped
 	}
-	if !p.hasRoomLocked(c.size) {
+	if !p.hasRoomLocked(c.size, c.yielding) {
 		p.mu.Unlock()
 		p.group.cfg.Metrics.refused(1, ErrOverloaded)
 		return ErrOverloaded
 	}
-	p.queue = append(p.queue, c)
-	p.submitted++
-	p.bytes += c.size
+	p.queue.add(c)
 	if c.deferred {
 		p.deferLocked()
 	}
@@ -203,7 +215,7 @@ func (p *Proposer[R]) submit(c pendingCommand[R]) error {
 func (p *Proposer[R]) Backlog() (commands int, bulk bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.queue) + p.inCommands, p.bulk.inFlight
+	return p.queue.len() + p.inCommands, p.bulk.inFlight
 }
 
 func (p *Proposer[R]) wakeUp() {
@@ -247,11 +259,11 @@ func (p *Proposer[R]) close() {
 	if p.deferral != nil {
 		p.deferral.Stop()
 	}
-	rest := p.queue
+	rest := slices.Concat(p.queue.prompt.commands, p.queue.yielding.commands)
 	for _, c := range p.bulk.commands {
 		rest = append(rest, pendingCommand[R]{done: c.done})
 	}
-	p.queue, p.bytes, p.deferred = nil, 0, 0
+	p.queue, p.deferred = commandQueue[R]{}, 0
 	p.bulk.commands, p.bulk.bytes = nil, 0
 	p.mu.Unlock()
 	p.cfg.Bulk.forget(p.wake)

@@ -147,7 +147,7 @@ func TestLargerCommandsCountForTheBoundsOfAnEntry(t *testing.T) {
 	stop()
 	require.Empty(t, o.errs)
 	require.Equal(t, []int{3, 1, 1, 1}, seal.sizes)
-	require.Zero(t, p.bytes)
+	require.Zero(t, p.queue.bytes())
 	require.Zero(t, p.inBytes)
 	require.Zero(t, p.inCommands)
 }
@@ -525,7 +525,7 @@ func TestCommandsJoinAnEntryThatIsNotWrittenYet(t *testing.T) {
 	require.Equal(t, []string{"1", "2", "3", "4", "5"}, commands)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	require.Zero(t, p.bytes)
+	require.Zero(t, p.queue.bytes())
 	require.Zero(t, p.inBytes)
 }
 

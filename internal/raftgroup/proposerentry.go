@@ -125,26 +125,28 @@ func (p *Proposer[R]) joinLocked(log *raft.Log) {
 		return
 	}
 	p.open = nil
-	n, bytes := p.fittingLocked(len(e.commands), e.bytes)
-	if n == 0 || p.inBytes+bytes > p.cfg.maxInFlightBytes {
+	s := p.queue.fitting(len(e.commands), e.bytes, p.cfg.MaxBatchCommands, p.cfg.MaxBatchBytes)
+	n := s.prompt + s.yielding
+	if n == 0 || p.inBytes+s.bytes > p.cfg.maxInFlightBytes {
 		return
 	}
-	for i := range n {
-		e.commands = append(e.commands, p.queue[i].data)
+	p.joining = p.queue.appendTo(p.joining[:0], s)
+	defer clear(p.joining)
+	for i := range p.joining {
+		e.commands = append(e.commands, p.joining[i].data)
 	}
 	data, err := p.cfg.Seal(e.commands)
 	if err != nil || len(data) > limits.Entry {
 		return // the next entry has them
 	}
-	for i := range n {
-		e.done = append(e.done, p.queue[i].done)
+	for i := range p.joining {
+		e.done = append(e.done, p.joining[i].done)
 	}
+	p.dequeueLocked(s)
 	log.Data, e.data = data, data
-	e.bytes += bytes
+	e.bytes += s.bytes
 	p.inCommands += n
-	p.inBytes += bytes
-	p.bytes -= bytes
-	p.dequeueLocked(n)
+	p.inBytes += s.bytes
 	if len(p.bulk.commands) > 0 { // one may have waited for these
 		p.wakeUp()
 	}

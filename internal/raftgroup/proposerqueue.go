@@ -2,28 +2,160 @@ package raftgroup
 
 import "time"
 
-// This file decides when the queued commands become an entry, and how many of them.
+// This file decides when the queued commands become an entry, and which of them.
+
+// commandQueue has the commands that wait for an entry. An entry takes the prompt ones first, then yielding ones, each
+// in the order in which they were submitted. A yielding command also follows the prompt ones submitted before it.
+type commandQueue[R any] struct {
+	prompt, yielding lane[R]
+	// passed means that the first yielding command could have been in the last entry, which had no room for it.
+	// The next entry begins with it, so that prompt ones cannot keep it waiting.
+	passed bool
+}
+
+// lane has commands in the order of their submission.
+type lane[R any] struct {
+	commands  []pendingCommand[R]
+	bytes     int
+	submitted uint64 // commands that were ever in the lane
+}
+
+// position is a point in the sequence of submissions: the number of commands in each lane so far.
+type position struct{ prompt, yielding uint64 }
+
+// selection is what an entry takes from the queue: the first commands of each lane.
+type selection struct {
+	prompt, yielding int
+	bytes            int
+	begins           bool // the entry begins with the first yielding command
+}
+
+func (l *lane[R]) add(c pendingCommand[R]) {
+	l.commands = append(l.commands, c)
+	l.bytes += c.size
+	l.submitted++
+}
+
+// taken returns how many commands have left the lane.
+func (l *lane[R]) taken() uint64 { return l.submitted - uint64(len(l.commands)) }
+
+// drop removes the first n commands.
+func (l *lane[R]) drop(n int) {
+	for i := range n {
+		l.bytes -= l.commands[i].size
+	}
+	rest := copy(l.commands, l.commands[n:])
+	clear(l.commands[rest:])
+	l.commands = l.commands[:rest]
+}
+
+func (q *commandQueue[R]) len() int { return len(q.prompt.commands) + len(q.yielding.commands) }
+
+func (q *commandQueue[R]) bytes() int { return q.prompt.bytes + q.yielding.bytes }
+
+// end returns the position behind all commands so far.
+func (q *commandQueue[R]) end() position {
+	return position{prompt: q.prompt.submitted, yielding: q.yielding.submitted}
+}
+
+// reached reports whether no command before a position is in the queue.
+func (q *commandQueue[R]) reached(at position) bool {
+	return q.prompt.taken() >= at.prompt && q.yielding.taken() >= at.yielding
+}
+
+// add appends a command to its lane.
+func (q *commandQueue[R]) add(c pendingCommand[R]) {
+	if !c.yielding {
+		q.prompt.add(c)
+		return
+	}
+	c.after = q.prompt.submitted
+	q.yielding.add(c)
+}
+
+// fitting selects commands for an entry that has commands of size bytes already. One command fits into an
+// empty entry in any case.
+func (q *commandQueue[R]) fitting(commands, size, maxCommands, maxBytes int) (s selection) {
+	fits := func(next int) bool {
+		n := commands + s.prompt + s.yielding
+		return n < maxCommands && (n == 0 || size+s.bytes+next <= maxBytes)
+	}
+	yielding := func() bool {
+		if s.yielding == len(q.yielding.commands) {
+			return false
+		}
+		next := &q.yielding.commands[s.yielding]
+		if next.after > q.prompt.taken()+uint64(s.prompt) || !fits(next.size) {
+			return false
+		}
+		s.bytes += next.size
+		s.yielding++
+		return true
+	}
+	s.begins = commands == 0 && q.passed && yielding()
+	for s.prompt < len(q.prompt.commands) && fits(q.prompt.commands[s.prompt].size) {
+		s.bytes += q.prompt.commands[s.prompt].size
+		s.prompt++
+	}
+	for more := true; more; {
+		more = yielding()
+	}
+	return s
+}
+
+// appendTo appends the selected commands to a batch, in the order of their entry.
+func (q *commandQueue[R]) appendTo(batch []pendingCommand[R], s selection) []pendingCommand[R] {
+	yielding := q.yielding.commands[:s.yielding]
+	if s.begins {
+		batch, yielding = append(batch, yielding[0]), yielding[1:]
+	}
+	batch = append(batch, q.prompt.commands[:s.prompt]...)
+	return append(batch, yielding...)
+}
+
+// drop removes the selected commands.
+func (q *commandQueue[R]) drop(s selection) {
+	q.prompt.drop(s.prompt)
+	q.yielding.drop(s.yielding)
+	switch {
+	case s.yielding > 0:
+		q.passed = false
+	case len(q.yielding.commands) > 0:
+		q.passed = q.yielding.commands[0].after <= q.prompt.taken()
+	}
+}
+
+// takeAll removes all commands, of which none is yielding. The queue reuses spare.
+func (q *commandQueue[R]) takeAll(spare []pendingCommand[R]) []pendingCommand[R] {
+	batch := q.prompt.commands
+	q.prompt.commands, q.prompt.bytes = spare[:0], 0
+	return batch
+}
 
 // readyLocked reports whether an entry should be proposed now, those of bulk aside.
 func (p *Proposer[R]) readyLocked() bool {
-	if len(p.queue) == 0 {
+	q := &p.queue
+	n := q.len()
+	if n == 0 {
 		return false
 	}
-	if p.inFlight > 0 && p.inBytes+min(p.bytes, p.cfg.MaxBatchBytes) > p.cfg.maxInFlightBytes {
+	if p.inFlight > 0 && p.inBytes+min(q.bytes(), p.cfg.MaxBatchBytes) > p.cfg.maxInFlightBytes {
 		return false
 	}
 	if p.heldLocked() {
 		return false
 	}
 	switch {
-	case len(p.queue) >= p.cfg.MaxBatchCommands, p.bytes >= p.cfg.MaxBatchBytes:
+	case len(q.prompt.commands) >= p.cfg.MaxBatchCommands, q.prompt.bytes >= p.cfg.MaxBatchBytes:
 		return p.inFlight < p.cfg.maxInFlight
-	case p.deferred == len(p.queue) && !p.due && len(p.bulk.commands) == 0:
+	case n >= p.cfg.MaxBatchCommands, q.bytes() >= p.cfg.MaxBatchBytes:
+		return p.inFlight < min(fewInFlight, p.cfg.maxInFlight)
+	case p.deferred == n && !p.due && len(p.bulk.commands) == 0:
 		return false
 	case p.inFlight == 0:
 		return true
 	}
-	return p.alone && !p.storing && p.inFlight < min(smallInFlight, p.cfg.maxInFlight)
+	return p.alone && !p.storing && p.inFlight < min(fewInFlight, p.cfg.maxInFlight)
 }
 
 // heldLocked reports whether nothing may be proposed, because Raft may refuse it, or may have refused an entry that
@@ -47,49 +179,31 @@ func (p *Proposer[R]) take() []pendingCommand[R] {
 	if !p.readyLocked() {
 		return nil
 	}
+	s := p.queue.fitting(0, 0, p.cfg.MaxBatchCommands, p.cfg.MaxBatchBytes)
 	p.inFlight++
 	p.newest++
 	p.storing, p.open = true, nil
-	n, bytes := p.fittingLocked(0, 0)
-	p.bytes -= bytes
-	p.inCommands += n
-	p.inBytes += bytes
-	if n == len(p.queue) { // the usual case: swap instead of copying
+	p.inCommands += s.prompt + s.yielding
+	p.inBytes += s.bytes
+	if s.prompt == p.queue.len() { // the usual case: swap instead of copying
+		p.spare = p.queue.takeAll(p.spare)
 		p.deferred, p.due = 0, false
-		batch := p.queue
-		p.queue, p.spare = p.spare[:0], batch
-		return batch
+		return p.spare
 	}
-	p.spare = append(p.spare[:0], p.queue[:n]...)
-	p.dequeueLocked(n)
+	p.spare = p.queue.appendTo(p.spare[:0], s)
+	p.dequeueLocked(s)
 	return p.spare
 }
 
-// fittingLocked returns the number and the bytes of the first queued commands that fit into an
-// entry with that many commands and bytes. One command fits into an empty entry in any case.
-func (p *Proposer[R]) fittingLocked(commands, size int) (n, bytes int) {
-	for n < len(p.queue) && commands+n < p.cfg.MaxBatchCommands {
-		next := p.queue[n].size
-		if commands+n > 0 && size+bytes+next > p.cfg.MaxBatchBytes {
-			break
-		}
-		bytes += next
-		n++
-	}
-	return n, bytes
-}
-
-// dequeueLocked removes the first n commands from the queue.
-func (p *Proposer[R]) dequeueLocked(n int) {
-	for i := range n {
-		if p.queue[i].deferred {
+// dequeueLocked removes selected commands from the queue.
+func (p *Proposer[R]) dequeueLocked(s selection) {
+	for i := range s.prompt {
+		if p.queue.prompt.commands[i].deferred {
 			p.deferred--
 		}
 	}
 	p.due = p.due && p.deferred > 0
-	rest := copy(p.queue, p.queue[n:])
-	clear(p.queue[rest:])
-	p.queue = p.queue[:rest]
+	p.queue.drop(s)
 }
 
 // deferLocked counts the last command of the queue as deferred.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"platform/internal/failpoint"
 	"platform/internal/ids"
 	"platform/internal/limits"
 	"platform/internal/raftgroup"
@@ -90,11 +91,15 @@ func (p *pendingCounts) add(id ids.Invocation, n int) {
 // mayWait returns whether a command of about that size is a bulk command, or else a yielding one. Progress follows
 // the earlier progress of its invocation, and therefore waits like that.
 func (l *leadership) mayWait(c machine.Command, size int) (bulk, yielding bool) {
+	bulk, yielding = size >= failpoint.Or(failpoint.BulkBytes, bulkCommand), size >= failpoint.Or(failpoint.YieldingBytes, yieldingCommand)
 	switch c := c.(type) {
 	case *machine.Invoke:
-		return size >= bulkCommand, size >= yieldingCommand
+		return bulk, yielding
 	case *machine.Progress:
-		return size >= bulkCommand || l.bulkProgress.of(c.ID) > 0, size >= yieldingCommand || l.yieldProgress.of(c.ID) > 0
+		if failpoint.Active(failpoint.OvertakenProgress) {
+			return bulk, yielding
+		}
+		return bulk || l.bulkProgress.of(c.ID) > 0, yielding || l.yieldProgress.of(c.ID) > 0
 	}
 	return false, false
 }

@@ -2,8 +2,10 @@ package partition
 
 import (
 	"context"
+	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/ids"
+	"platform/internal/raftgroup"
+	"platform/partition/journal"
 	"platform/partition/machine"
 )
 
@@ -122,4 +126,69 @@ func TestLargeInvocationsOccupyTheirPartition(t *testing.T) {
 			require.Nil(t, ended.Result.Failure)
 		})
 	}
+}
+
+// TestProgressIsStoredInTheOrderOfItsSubmission submits progress of all sizes, while leadership ends at some point: of each
+// invocation, only the last commands are missing.
+func TestProgressIsStoredInTheOrderOfItsSubmission(t *testing.T) {
+	const (
+		invocations, commands = 12, 8
+		most                  = 150 // rounds
+	)
+	c := newTestNodeWith(t, 1, func(cfg *Config) { cfg.Proposals.Bulk = raftgroup.NewBulkGate(8 << 20) })
+	p := c.partitions[0]
+	small, yielding, bulk := make([]byte, 100), make([]byte, 3*yieldingCommand), make([]byte, bulkCommand)
+	all := make([]int, commands)
+	for i := range all {
+		all[i] = i
+	}
+	partial := 0
+	for begin, round := time.Now(), uint64(0); round < most && time.Since(begin) < 10*time.Second; round++ {
+		rng := rand.New(rand.NewPCG(round, 0))
+		var l *leadership
+		require.Eventually(t, func() bool {
+			var err error
+			l, err = p.leader()
+			return err == nil
+		}, time.Minute, time.Millisecond)
+		var (
+			mu      sync.Mutex // covers the fields below
+			ended   int
+			stored  [invocations][]int // in the order of the log
+			handOff = int(round) % (invocations * commands)
+			wg      sync.WaitGroup
+		)
+		for j := range stored {
+			stored[j] = []int{}
+		}
+		wg.Add(invocations * commands)
+		for n := range invocations * commands {
+			j, i := n%invocations, n/invocations
+			payload := [][]byte{small, small, yielding, yielding, yielding, bulk}[rng.IntN(6)]
+			id := ids.NewInvocation(1, [16]byte{byte(round), byte(j)})
+			attemptSource{l}.Propose(&machine.Progress{ID: id, Attempt: 1, Steps: []machine.Step{{Kind: machine.StepCommand, Type: journal.Run, Payload: payload}}},
+				func(_ machine.Outcome, err error) {
+					mu.Lock()
+					defer mu.Unlock()
+					if err == nil {
+						stored[j] = append(stored[j], i)
+					}
+					if ended++; ended == handOff {
+						wg.Go(func() { p.handOver(t.Context()) })
+					}
+					wg.Done()
+				})
+		}
+		wg.Wait()
+		if handOff > 0 {
+			<-l.left
+		}
+		for j := range stored {
+			require.Equal(t, all[:len(stored[j])], stored[j], "round %d: the stored progress of invocation %d", round, j)
+			if n := len(stored[j]); n > 0 && n < commands {
+				partial++
+			}
+		}
+	}
+	t.Logf("leadership ended after a part of the progress of %d invocations", partial)
 }

@@ -18,6 +18,7 @@ func parse(text string) map[Name]int {
 		AckBeforeCommit: true, NoDeduplication: true, IgnoreLocks: true, EarlyTimers: true,
 		EpochWithoutTerm: true, EarlierResponses: true, NonvoterResponses: true, MonotonicTimers: true,
 		CheckpointCommands: true, TrailingLogs: true, DigestPauseMillis: true, ReevaluatedCounters: true, RingLeaves: true,
+		YieldingBytes: true, BulkBytes: true, OvertakenProgress: true,
 	}
 	values := map[Name]int{}
 	for _, item := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {

@@ -24,6 +24,7 @@ const (
 	EarlierResponses  Name = "earlier-responses"  // responses to requests that were sent before a read confirm the leader
 	NonvoterResponses Name = "nonvoter-responses" // replicas without a vote confirm the leader
 	MonotonicTimers   Name = "monotonic-timers"   // the clock of a leader stands still while the machine is suspended
+	OvertakenProgress Name = "overtaken-progress" // small progress does not wait like the earlier progress of its invocation
 )
 
 // Steps before which the simulation pauses goroutines, as a busy machine does.
@@ -41,6 +42,9 @@ const (
 	CheckpointCommands Name = "checkpoint-commands" // commands between two checkpoints
 	TrailingLogs       Name = "trailing-logs"       // log entries that are kept behind a snapshot
 	DigestPauseMillis  Name = "digest-pause-ms"     // time between two digest rounds of a partition
+
+	YieldingBytes Name = "yielding-bytes" // size from which small commands precede a command in its log entry
+	BulkBytes     Name = "bulk-bytes"     // size from which a command waits for a log entry of its own
 
 	ReevaluatedCounters Name = "reevaluated-counters" // counters that an entry re-evaluates after a change of the rules
 	RingLeaves          Name = "ring-leaves"          // queues and counters that an entry removes from their rings

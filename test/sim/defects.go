@@ -66,6 +66,7 @@ var Planted = map[failpoint.Name]Detection{
 	failpoint.NonvoterResponses: {[]string{"election without inbound messages", "checkpoint"}, 4, []string{"not linearizable"}},
 	failpoint.MonotonicTimers:   {nil, 0, []string{"late:"}},
 	failpoint.IgnoreLocks:       {nil, 0, []string{"not linearizable", "lost:", "duplicate:"}},
+	failpoint.OvertakenProgress: {nil, 0, []string{"replay of", "stuck:", "failed"}},
 	failpoint.EarlyTimers:       {nil, 0, []string{"too early"}},
 }
 

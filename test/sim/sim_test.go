@@ -44,6 +44,19 @@ const (
 // smallBatches makes changes of the rules of flow control take several log entries.
 const smallBatches = string(failpoint.ReevaluatedCounters) + "=2," + string(failpoint.RingLeaves) + "=2"
 
+// smallSizes makes some of the commands wait for others, in most seeds.
+func smallSizes(seed uint64) string {
+	rng := newRand(seed, "sizes")
+	var values []string
+	if size := []int{0, 230, 290}[rng.IntN(3)]; size > 0 {
+		values = append(values, fmt.Sprintf("%s=%d", failpoint.YieldingBytes, size))
+	}
+	if size := []int{0, 400, 2500}[rng.IntN(3)]; size > 0 {
+		values = append(values, fmt.Sprintf("%s=%d", failpoint.BulkBytes, size))
+	}
+	return strings.Join(values, ",")
+}
+
 // seedRunner is the program that runs one seed.
 type seedRunner struct {
 	program, dir string
@@ -100,7 +113,7 @@ func (w *seedRunner) runPlanted(seed uint64, name string, plant failpoint.Name, 
 		"-test.run=^TestWorker$", "-test.timeout=0", "-sim.seed=" + strconv.FormatUint(seed, 10), "-sim.out=" + out, "-sim.offsets=" + w.offsets,
 	}, args...)...)
 	// One goroutine at a time, and no signals that preempt it.
-	cmd.Env = []string{"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "HOME=/", "TMPDIR=/tmp", "FAILPOINTS=" + strings.Join([]string{string(plant), smallBatches}, ",")}
+	cmd.Env = []string{"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "HOME=/", "TMPDIR=/tmp", "FAILPOINTS=" + strings.Join([]string{string(plant), smallBatches, smallSizes(seed)}, ",")}
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

@@ -64,9 +64,9 @@ func (r *recent) addLocked(id ids.Invocation, since machine.Moment) (fresh bool)
 	return !known && since.Leadership == r.leadership && since.Number+1 >= r.number
 }
 
-// markedSize is the size below which invocations are marked as fresh: bulk commands may be
-// proposed in another order, and a repetition may have another size.
-const markedSize = bulkCommand / 2
+// markedSize is the size below which invocations are marked as fresh: others may be overtaken by a repetition
+// that is smaller, for example because a node dropped its baggage.
+const markedSize = yieldingCommand
 
 // markedLocked returns an invocation as it is proposed: with the mark that its ID is new,
 // instead of the moment from which that follows.

@@ -4,15 +4,21 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
 	restate "github.com/restatedev/sdk-go"
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/raftgroup/logstore"
+	"platform/partition/codec"
+	"platform/partition/journal"
 	"platform/partition/machine"
 )
 
@@ -109,4 +115,73 @@ func TestARepeatedRequestFindsItsInvocation(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, machine.Existing, o.Code, "at another leader")
 	require.EqualValues(t, 3, runs.Load())
+}
+
+// heldStorage holds the next write of entries while a write is set.
+type heldStorage struct {
+	logstore.Storage
+	held atomic.Pointer[heldWrite]
+}
+
+// heldWrite is signaled when a write arrives, which waits until released is closed.
+type heldWrite struct{ arrived, released chan struct{} }
+
+func (s *heldStorage) hold() *heldWrite {
+	w := &heldWrite{arrived: make(chan struct{}), released: make(chan struct{})}
+	s.held.Store(w)
+	return w
+}
+
+func (s *heldStorage) StoreLogs(logs []*raft.Log) error {
+	if w := s.held.Swap(nil); w != nil {
+		close(w.arrived)
+		<-w.released
+	}
+	return s.Storage.StoreLogs(logs)
+}
+
+// A smaller repetition may overtake the first request, which must then not be marked as fresh.
+func TestASmallerRepetitionFindsItsInvocation(t *testing.T) {
+	var storage *heldStorage
+	c := newTestNodeWith(t, 1, func(cfg *Config) {
+		storage = &heldStorage{Storage: cfg.Group.Storage}
+		cfg.Group.Storage = storage
+		cfg.Level = func() feature.Level { return feature.Level4 }
+	})
+	p := c.partitions[0]
+	l, err := p.leader()
+	require.NoError(t, err)
+	for _, size := range []int{yieldingCommand, bulkCommand} {
+		inv := request("Steps", "do", "")
+		inv.Request, inv.Since, inv.Trace.Baggage = 7, p.Moment(), "tenant=1"
+		input := strings.Repeat("x", size)
+		for inv.Input = journal.NewInput(nil, []byte(input)); codec.CommandSize(inv) > size; {
+			input = input[1:]
+			inv.Input = journal.NewInput(nil, []byte(input))
+		}
+		again := *inv
+		again.Since, again.Trace.Baggage = machine.Moment{}, ""
+		require.Less(t, codec.CommandSize(&again), size)
+		var (
+			wg    sync.WaitGroup
+			codes [3]machine.Code
+		)
+		submit := func(i int, inv *machine.Invoke) {
+			wg.Add(1)
+			require.NoError(t, l.submit(inv, func(o machine.Outcome, err error) {
+				defer wg.Done()
+				if err == nil {
+					codes[i] = o.Code
+				}
+			}))
+		}
+		write := storage.hold()
+		submit(0, request("Steps", "do", "1"))
+		<-write.arrived
+		submit(1, inv)
+		submit(2, &again)
+		close(write.released)
+		wg.Wait()
+		require.ElementsMatch(t, []machine.Code{machine.OK, machine.Existing}, codes[1:], "size %d", size)
+	}
 }

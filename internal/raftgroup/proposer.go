@@ -153,14 +153,14 @@ func (p *Proposer[R]) HasRoom(size int, yielding bool) bool {
 }
 
 func (p *Proposer[R]) hasRoomLocked(size int, yielding bool) bool {
-	q := &p.queue
-	room := func(n, bytes, share int) bool {
-		return n < p.cfg.maxQueueCommands/share && (n == 0 || bytes+size <= p.cfg.maxQueueBytes/share)
+	q, own, share := &p.queue, &p.queue.prompt, 1
+	if yielding {
+		own, share = &q.yielding, 2
 	}
-	if yielding && !room(len(q.yielding.commands), q.yielding.bytes, 2) {
+	if len(own.commands) >= p.cfg.maxQueueCommands/share || q.len() >= p.cfg.maxQueueCommands {
 		return false
 	}
-	return room(q.len(), q.bytes(), 1)
+	return len(own.commands) == 0 || own.bytes+size <= p.cfg.maxQueueBytes/share && q.bytes()+size <= p.cfg.maxQueueBytes
 }
 
 // Submit queues one command, which must not be modified afterwards. If applying it takes extra bytes

@@ -172,3 +172,23 @@ func TestYieldingCommandsLeaveRoom(t *testing.T) {
 	run(t, p)()
 	o.wg.Wait()
 }
+
+// A command of any size is accepted while none of its kind waits.
+func TestALargeCommandIsAcceptedIfNoneOfItsKindWaits(t *testing.T) {
+	for _, yielding := range []bool{false, true} {
+		g, _ := aloneGroup(t)
+		p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal, maxQueueCommands: 6, maxQueueBytes: 100})
+		require.NoError(t, err)
+		var o outcomes
+		o.wg.Add(2)
+		first, second := p.Submit, p.SubmitYielding
+		if !yielding {
+			first, second = second, first
+		}
+		require.NoError(t, first(make([]byte, 1), 0, &o))
+		require.True(t, p.HasRoom(200, yielding))
+		require.NoError(t, second(make([]byte, 200), 0, &o))
+		run(t, p)()
+		o.wg.Wait()
+	}
+}

@@ -9,9 +9,13 @@ import "time"
 type commandQueue[R any] struct {
 	prompt, yielding lane[R]
 	// passed means that the first yielding command could have been in the last entry, which had no room for it.
-	// The next entry begins with it, so that prompt ones cannot keep it waiting.
+	// The next entry begins with some, so that prompt ones cannot keep them waiting. If those exceed their share, the one
+	// after it does not.
 	passed bool
 }
+
+// leadingShare is the part of an entry, a quarter, for the yielding commands that it begins with. The first one may be larger.
+const leadingShare = 4
 
 // lane has commands in the order of their submission.
 type lane[R any] struct {
@@ -27,7 +31,8 @@ type position struct{ prompt, yielding uint64 }
 type selection struct {
 	prompt, yielding int
 	bytes            int
-	begins           bool // the entry begins with the first yielding command
+	leading          int  // yielding commands that precede the prompt ones
+	excess           bool // the first of these exceeds their share
 }
 
 func (l *lane[R]) add(c pendingCommand[R]) {
@@ -80,49 +85,41 @@ func (q *commandQueue[R]) fitting(commands, size, maxCommands, maxBytes int) (s 
 		n := commands + s.prompt + s.yielding
 		return n < maxCommands && (n == 0 || size+s.bytes+next <= maxBytes)
 	}
-	yielding := func() bool {
-		if s.yielding == len(q.yielding.commands) {
-			return false
+	takeYielding := func(mostCommands, mostBytes int) {
+		for s.yielding < min(len(q.yielding.commands), mostCommands) {
+			next := &q.yielding.commands[s.yielding]
+			if next.after > q.prompt.taken()+uint64(s.prompt) || !fits(next.size) || s.yielding > 0 && s.bytes+next.size > mostBytes {
+				return
+			}
+			s.bytes += next.size
+			s.yielding++
 		}
-		next := &q.yielding.commands[s.yielding]
-		if next.after > q.prompt.taken()+uint64(s.prompt) || !fits(next.size) {
-			return false
-		}
-		s.bytes += next.size
-		s.yielding++
-		return true
 	}
-	s.begins = commands == 0 && q.passed && yielding()
+	if commands == 0 && q.passed {
+		share := maxBytes / leadingShare
+		takeYielding(max(1, maxCommands/leadingShare), share)
+		s.leading, s.excess = s.yielding, s.bytes > share
+	}
 	for s.prompt < len(q.prompt.commands) && fits(q.prompt.commands[s.prompt].size) {
 		s.bytes += q.prompt.commands[s.prompt].size
 		s.prompt++
 	}
-	for more := true; more; {
-		more = yielding()
-	}
+	takeYielding(maxCommands, maxBytes)
 	return s
 }
 
 // appendTo appends the selected commands to a batch, in the order of their entry.
 func (q *commandQueue[R]) appendTo(batch []pendingCommand[R], s selection) []pendingCommand[R] {
-	yielding := q.yielding.commands[:s.yielding]
-	if s.begins {
-		batch, yielding = append(batch, yielding[0]), yielding[1:]
-	}
+	batch = append(batch, q.yielding.commands[:s.leading]...)
 	batch = append(batch, q.prompt.commands[:s.prompt]...)
-	return append(batch, yielding...)
+	return append(batch, q.yielding.commands[s.leading:s.yielding]...)
 }
 
 // drop removes the selected commands.
 func (q *commandQueue[R]) drop(s selection) {
 	q.prompt.drop(s.prompt)
 	q.yielding.drop(s.yielding)
-	switch {
-	case s.yielding > 0:
-		q.passed = false
-	case len(q.yielding.commands) > 0:
-		q.passed = q.yielding.commands[0].after <= q.prompt.taken()
-	}
+	q.passed = !s.excess && len(q.yielding.commands) > 0 && q.yielding.commands[0].after <= q.prompt.taken()
 }
 
 // takeAll removes all commands, of which none is yielding. The queue reuses spare.

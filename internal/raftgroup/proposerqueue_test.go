@@ -192,3 +192,31 @@ func TestALargeCommandIsAcceptedIfNoneOfItsKindWaits(t *testing.T) {
 		o.wg.Wait()
 	}
 }
+
+// While prompt commands fill every entry, yielding ones get a part of each, or of every second entry if they are large.
+func TestFullEntriesHaveYieldingCommands(t *testing.T) {
+	for _, prompt := range []int{200, 10 << 10} {
+		for _, size := range []int{16 << 10, 200 << 10} {
+			var q commandQueue[int]
+			for range 100 {
+				q.add(pendingCommand[int]{size: size, yielding: true})
+			}
+			entries, alone := 0, 0
+			for ; len(q.yielding.commands) > 0; entries++ {
+				for len(q.prompt.commands) < 2*maxBatchCommands {
+					q.add(pendingCommand[int]{size: prompt})
+				}
+				s := q.fitting(0, 0, maxBatchCommands, maxBatchBytes)
+				if s.yielding == 0 {
+					alone++
+				}
+				q.drop(s)
+			}
+			if size == 16<<10 {
+				require.LessOrEqual(t, entries, 100/4+1)
+			} else {
+				require.Equal(t, entries/2, alone)
+			}
+		}
+	}
+}

@@ -183,6 +183,8 @@ func TestProgressIsStoredInTheOrderOfItsSubmission(t *testing.T) {
 		if handOff > 0 {
 			<-l.left
 		}
+		require.Empty(t, l.yieldProgress.byID)
+		require.Empty(t, l.bulkProgress.byID)
 		for j := range stored {
 			require.Equal(t, all[:len(stored[j])], stored[j], "round %d: the stored progress of invocation %d", round, j)
 			if n := len(stored[j]); n > 0 && n < commands {

@@ -164,7 +164,10 @@ func TestYieldingCommandsLeaveRoom(t *testing.T) {
 	require.False(t, p.HasRoom(1, true))
 	require.ErrorIs(t, p.SubmitYielding(nil, 0, &o), ErrOverloaded)
 	require.True(t, p.HasRoom(40, false))
-	for range 5 {
+	o.expect(t, p, make([]byte, 8))
+	require.True(t, p.HasRoom(32, false))
+	require.False(t, p.HasRoom(33, false), "the bound on the bytes of both")
+	for range 4 {
 		o.expect(t, p, make([]byte, 8))
 	}
 	require.False(t, p.HasRoom(0, false))
@@ -203,6 +206,7 @@ func TestFullEntriesHaveYieldingCommands(t *testing.T) {
 			}
 			entries, alone := 0, 0
 			for ; len(q.yielding.commands) > 0; entries++ {
+				require.Less(t, entries, 1000)
 				for len(q.prompt.commands) < 2*maxBatchCommands {
 					q.add(pendingCommand[int]{size: prompt})
 				}
@@ -218,5 +222,35 @@ func TestFullEntriesHaveYieldingCommands(t *testing.T) {
 				require.Equal(t, entries/2, alone)
 			}
 		}
+	}
+}
+
+// Commands of both kinds join an entry in the order of the queue, which keeps no reference to them.
+func TestYieldingCommandsJoinAnEntry(t *testing.T) {
+	g, j := aloneGroup(t)
+	var (
+		p    *Proposer[uint64]
+		o    outcomes
+		seal countingSeal
+	)
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealHook(&seal, func() {
+		o.expect(t, p, []byte("2"))
+		o.wg.Add(1)
+		require.NoError(t, p.SubmitYielding([]byte("a"), 0, &o))
+		o.expect(t, p, []byte("3"))
+	})})
+	require.NoError(t, err)
+	o.expect(t, p, []byte("1"))
+	defer run(t, p)()
+	o.wg.Wait()
+	require.Empty(t, o.errs)
+	require.Equal(t, []int{1, 4}, seal.sizes)
+	commands, err := j.commands()
+	require.NoError(t, err)
+	require.Equal(t, []string{"1", "2", "3", "a"}, commands)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.joining[:cap(p.joining)] {
+		require.Nil(t, c.data)
 	}
 }

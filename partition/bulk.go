@@ -16,12 +16,21 @@ import (
 	"platform/partition/machine"
 )
 
-// Other commands may overtake new invocations, and progress of another invocation, that are at least as large.
+// priority is how a command competes with others for the entries of the log.
+type priority uint8
+
 const (
-	// yieldingCommand is the size from which small commands precede a command in its log entry.
+	prompt priority = iota
+	// yielding: prompt commands precede it in entries.
+	yielding
+	// bulk: it waits for an entry of its own.
+	bulk
+)
+
+// Sizes from which new invocations and progress, as encoded, have a lower priority.
+const (
 	yieldingCommand = 16 << 10
-	// bulkCommand is the size from which a command waits for a log entry of its own.
-	bulkCommand = 256 << 10
+	bulkCommand     = 256 << 10
 )
 
 const (
@@ -88,20 +97,30 @@ func (p *pendingCounts) add(id ids.Invocation, n int) {
 	}
 }
 
-// mayWait returns whether a command of about that size is a bulk command, or else a yielding one. Progress follows
-// the earlier progress of its invocation, and therefore waits like that.
-func (l *leadership) mayWait(c machine.Command, size int) (bulk, yielding bool) {
-	bulk, yielding = size >= failpoint.Or(failpoint.BulkBytes, bulkCommand), size >= failpoint.Or(failpoint.YieldingBytes, yieldingCommand)
+// priorityOf returns the priority of a command of about that size. That of progress is not higher than that of the earlier
+// progress of its invocation, which it must not overtake.
+func (l *leadership) priorityOf(c machine.Command, size int) priority {
+	var earlier priority
 	switch c := c.(type) {
+	default:
+		return prompt
 	case *machine.Invoke:
-		return bulk, yielding
 	case *machine.Progress:
-		if failpoint.Active(failpoint.OvertakenProgress) {
-			return bulk, yielding
+		switch {
+		case failpoint.Active(failpoint.OvertakenProgress):
+		case l.bulkProgress.of(c.ID) > 0:
+			earlier = bulk
+		case l.yieldProgress.of(c.ID) > 0:
+			earlier = yielding
 		}
-		return bulk || l.bulkProgress.of(c.ID) > 0, yielding || l.yieldProgress.of(c.ID) > 0
 	}
-	return false, false
+	switch {
+	case size >= failpoint.Or(failpoint.BulkBytes, bulkCommand):
+		return bulk
+	case size >= failpoint.Or(failpoint.YieldingBytes, yieldingCommand):
+		return max(earlier, yielding)
+	}
+	return earlier
 }
 
 // submitYielding proposes a yielding command.
@@ -135,13 +154,13 @@ func (l *leadership) submitBulk(ctx context.Context, c machine.Command, size int
 	if err := l.encodable(c, size); err != nil {
 		return err
 	}
-	bulk := raftgroup.Bulk{Size: size}
+	proposal := raftgroup.Bulk{Size: size}
 	switch command := c.(type) {
 	case *machine.Invoke:
 		own := *command // the caller may change it after ctx has ended
 		c = &own
 	case *machine.Progress:
-		bulk.Ordered = true
+		proposal.Ordered = true
 		l.bulkProgress.add(command.ID, 1)
 		report := done
 		done = func(o machine.Outcome, err error) {
@@ -159,14 +178,14 @@ func (l *leadership) submitBulk(ctx context.Context, c machine.Command, size int
 	}
 	w := &waitingCommand{c: c}
 	stop := context.AfterFunc(ctx, func() { w.take() })
-	bulk.Encode = func() ([]byte, error) {
+	proposal.Encode = func() ([]byte, error) {
 		stop()
 		if c := w.take(); c != nil {
 			return l.encode(c)
 		}
 		return nil, fmt.Errorf("not proposed: %w", context.Cause(ctx))
 	}
-	err := l.proposer.SubmitBulk(bulk, raftgroup.CompletionFunc[machine.Outcome](done))
+	err := l.proposer.SubmitBulk(proposal, raftgroup.CompletionFunc[machine.Outcome](done))
 	if err != nil {
 		stop()
 		if p, ok := c.(*machine.Progress); ok {

@@ -31,43 +31,34 @@ func TestAWaitingCommandIsReleasedWhenItsRequestEnds(t *testing.T) {
 	require.Nil(t, w.take())
 }
 
-// Progress waits like the earlier progress of its invocation, and only like that.
+// The priority of progress is not higher than that of earlier progress of its invocation.
 func TestProgressDoesNotOvertakeEarlierProgress(t *testing.T) {
 	l := new(leadership)
 	id, other := ids.NewInvocation(1, [16]byte{1}), ids.NewInvocation(1, [16]byte{2})
-	mayWait := func(c machine.Command, size int) string {
-		switch bulk, yielding := l.mayWait(c, size); {
-		case bulk:
-			return "bulk"
-		case yielding:
-			return "yielding"
-		}
-		return "prompt"
-	}
-	kinds := func(c machine.Command) (out []string) {
+	priorities := func(c machine.Command) (out []priority) {
 		for _, size := range []int{yieldingCommand - 1, yieldingCommand, bulkCommand - 1, bulkCommand} {
-			out = append(out, mayWait(c, size))
+			out = append(out, l.priorityOf(c, size))
 		}
 		return out
 	}
-	bySize := []string{"prompt", "yielding", "yielding", "bulk"}
-	require.Equal(t, bySize, kinds(&machine.Progress{ID: id}))
-	require.Equal(t, bySize, kinds(&machine.Invoke{ID: id}))
-	require.Equal(t, []string{"prompt", "prompt", "prompt", "prompt"}, kinds(&machine.Kill{Target: id}))
+	bySize := []priority{prompt, yielding, yielding, bulk}
+	require.Equal(t, bySize, priorities(&machine.Progress{ID: id}))
+	require.Equal(t, bySize, priorities(&machine.Invoke{ID: id}))
+	require.Equal(t, []priority{prompt, prompt, prompt, prompt}, priorities(&machine.Kill{Target: id}))
 
 	l.yieldProgress.add(id, 1)
-	require.Equal(t, []string{"yielding", "yielding", "yielding", "bulk"}, kinds(&machine.Progress{ID: id}))
+	require.Equal(t, []priority{yielding, yielding, yielding, bulk}, priorities(&machine.Progress{ID: id}))
 	l.bulkProgress.add(id, 1)
 	l.bulkProgress.add(id, 1)
-	require.Equal(t, []string{"bulk", "bulk", "bulk", "bulk"}, kinds(&machine.Progress{ID: id}))
-	require.Equal(t, bySize, kinds(&machine.Progress{ID: other}))
-	require.Equal(t, bySize, kinds(&machine.Invoke{ID: id}))
+	require.Equal(t, []priority{bulk, bulk, bulk, bulk}, priorities(&machine.Progress{ID: id}))
+	require.Equal(t, bySize, priorities(&machine.Progress{ID: other}))
+	require.Equal(t, bySize, priorities(&machine.Invoke{ID: id}))
 	l.bulkProgress.add(id, -1)
-	require.Equal(t, "bulk", mayWait(&machine.Progress{ID: id}, 1))
+	require.Equal(t, bulk, l.priorityOf(&machine.Progress{ID: id}, 1))
 	l.bulkProgress.add(id, -1)
-	require.Equal(t, "yielding", mayWait(&machine.Progress{ID: id}, 1))
+	require.Equal(t, yielding, l.priorityOf(&machine.Progress{ID: id}, 1))
 	l.yieldProgress.add(id, -1)
-	require.Equal(t, bySize, kinds(&machine.Progress{ID: id}))
+	require.Equal(t, bySize, priorities(&machine.Progress{ID: id}))
 	require.Empty(t, l.bulkProgress.byID)
 	require.Empty(t, l.yieldProgress.byID)
 }
@@ -137,7 +128,7 @@ func TestProgressIsStoredInTheOrderOfItsSubmission(t *testing.T) {
 	)
 	c := newTestNodeWith(t, 1, func(cfg *Config) { cfg.Proposals.Bulk = raftgroup.NewBulkGate(8 << 20) })
 	p := c.partitions[0]
-	small, yielding, bulk := make([]byte, 100), make([]byte, 3*yieldingCommand), make([]byte, bulkCommand)
+	small, medium, large := make([]byte, 100), make([]byte, 3*yieldingCommand), make([]byte, bulkCommand)
 	all := make([]int, commands)
 	for i := range all {
 		all[i] = i
@@ -164,7 +155,7 @@ func TestProgressIsStoredInTheOrderOfItsSubmission(t *testing.T) {
 		wg.Add(invocations * commands)
 		for n := range invocations * commands {
 			j, i := n%invocations, n/invocations
-			payload := [][]byte{small, small, yielding, yielding, yielding, bulk}[rng.IntN(6)]
+			payload := [][]byte{small, small, medium, medium, medium, large}[rng.IntN(6)]
 			id := ids.NewInvocation(1, [16]byte{byte(round), byte(j)})
 			attemptSource{l}.Propose(&machine.Progress{ID: id, Attempt: 1, Steps: []machine.Step{{Kind: machine.StepCommand, Type: journal.Run, Payload: payload}}},
 				func(_ machine.Outcome, err error) {

@@ -293,10 +293,10 @@ func (l *leadership) submitAs(ctx context.Context, c machine.Command, how submis
 		defer l.recent.mu.Unlock()
 		c = l.recent.markedLocked(inv, size)
 	}
-	switch bulk, yielding := l.mayWait(c, size); {
-	case bulk:
+	switch p := l.priorityOf(c, size); {
+	case p == bulk:
 		return proposeError(l.submitBulk(ctx, c, size+copies, done))
-	case yielding:
+	case p == yielding && !how.deferred:
 		return proposeError(l.submitYielding(c, size, copies, done))
 	}
 	if size >= bulkCommand && !l.proposer.HasRoom(size+copies, false) {

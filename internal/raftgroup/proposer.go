@@ -19,7 +19,8 @@ const (
 	maxQueueCommands = 10_000
 	maxQueueBytes    = 64 << 20
 	maxInFlight      = 8
-	fewInFlight      = 2 // of those that are not full of prompt commands
+	yieldingInFlight = 4 // of entries that only yielding commands make full
+	aloneInFlight    = 2 // of these and of smaller entries, without followers
 	maxInFlightBytes = 16 << 20
 	maxDeferral      = 10 * time.Millisecond
 )
@@ -57,11 +58,11 @@ type ProposerConfig struct {
 	maxQueueCommands int
 	maxQueueBytes    int
 	// maxInFlight bounds the entries that were proposed and have no outcome yet: 8. That
-	// many are used only for entries full of prompt commands, and two for those full of others.
-	// A smaller one is proposed once the previous one
-	// has its outcome, so that it has all commands that arrived meanwhile: each entry costs
-	// every replica a write and a request. Without followers it is proposed once the previous
-	// one is written, which is while that is applied.
+	// many are used only for entries full of prompt commands. Of entries that are full with yielding
+	// ones, four are in flight: what is submitted meanwhile waits for them. A smaller entry is proposed
+	// once the previous one has its outcome, so that it has all commands that arrived meanwhile: each
+	// entry costs every replica a write and a request. Without followers it is proposed once the
+	// previous one is written, which is while that is applied, and at most two are in flight.
 	maxInFlight int
 	// maxInFlightBytes bounds the bytes of those entries: 16 MiB. A single entry may be
 	// larger.
@@ -177,8 +178,8 @@ func (p *Proposer[R]) SubmitDeferred(command []byte, done Completion[R]) error {
 	return p.submit(pendingCommand[R]{data: command, size: len(command), deferred: true, done: done})
 }
 
-// SubmitYielding is Submit for a command that those of Submit may overtake, as long as entries have room
-// for both. It follows what was submitted before it.
+// SubmitYielding is Submit for a command that those of Submit may overtake. It follows what was submitted before it,
+// and gets at least a quarter of the entries, in bytes, while it waits.
 func (p *Proposer[R]) SubmitYielding(command []byte, extra int, done Completion[R]) error {
 	return p.submit(pendingCommand[R]{data: command, size: len(command) + extra, yielding: true, done: done})
 }

@@ -7,7 +7,7 @@ import "time"
 // commandQueue has the commands that wait for an entry. An entry takes the prompt ones first, then yielding ones, each
 // in the order in which they were submitted. A yielding command also follows the prompt ones submitted before it.
 type commandQueue[R any] struct {
-	prompt, yielding lane[R]
+	prompt, yielding fifo[R]
 	// passed means that the first yielding command could have been in the last entry, which had no room for it.
 	// The next entry begins with some, so that prompt ones cannot keep them waiting. If those exceed their share, the one
 	// after it does not.
@@ -17,17 +17,17 @@ type commandQueue[R any] struct {
 // leadingShare is the part of an entry, a quarter, for the yielding commands that it begins with. The first one may be larger.
 const leadingShare = 4
 
-// lane has commands in the order of their submission.
-type lane[R any] struct {
+// fifo has commands in the order of their submission.
+type fifo[R any] struct {
 	commands  []pendingCommand[R]
 	bytes     int
-	submitted uint64 // commands that were ever in the lane
+	submitted uint64 // commands that were ever in it
 }
 
-// position is a point in the sequence of submissions: the number of commands in each lane so far.
+// position is a point in the sequence of submissions: the number of commands of each kind so far.
 type position struct{ prompt, yielding uint64 }
 
-// selection is what an entry takes from the queue: the first commands of each lane.
+// selection is what an entry takes from the queue: the first commands of each kind.
 type selection struct {
 	prompt, yielding int
 	bytes            int
@@ -35,23 +35,23 @@ type selection struct {
 	excess           bool // the first of these exceeds their share
 }
 
-func (l *lane[R]) add(c pendingCommand[R]) {
-	l.commands = append(l.commands, c)
-	l.bytes += c.size
-	l.submitted++
+func (f *fifo[R]) add(c pendingCommand[R]) {
+	f.commands = append(f.commands, c)
+	f.bytes += c.size
+	f.submitted++
 }
 
-// taken returns how many commands have left the lane.
-func (l *lane[R]) taken() uint64 { return l.submitted - uint64(len(l.commands)) }
+// taken returns how many commands have left it.
+func (f *fifo[R]) taken() uint64 { return f.submitted - uint64(len(f.commands)) }
 
 // drop removes the first n commands.
-func (l *lane[R]) drop(n int) {
+func (f *fifo[R]) drop(n int) {
 	for i := range n {
-		l.bytes -= l.commands[i].size
+		f.bytes -= f.commands[i].size
 	}
-	rest := copy(l.commands, l.commands[n:])
-	clear(l.commands[rest:])
-	l.commands = l.commands[:rest]
+	rest := copy(f.commands, f.commands[n:])
+	clear(f.commands[rest:])
+	f.commands = f.commands[:rest]
 }
 
 func (q *commandQueue[R]) len() int { return len(q.prompt.commands) + len(q.yielding.commands) }
@@ -68,7 +68,7 @@ func (q *commandQueue[R]) reached(at position) bool {
 	return q.prompt.taken() >= at.prompt && q.yielding.taken() >= at.yielding
 }
 
-// add appends a command to its lane.
+// add appends a command to those of its kind.
 func (q *commandQueue[R]) add(c pendingCommand[R]) {
 	if !c.yielding {
 		q.prompt.add(c)
@@ -146,13 +146,17 @@ func (p *Proposer[R]) readyLocked() bool {
 	case len(q.prompt.commands) >= p.cfg.MaxBatchCommands, q.prompt.bytes >= p.cfg.MaxBatchBytes:
 		return p.inFlight < p.cfg.maxInFlight
 	case n >= p.cfg.MaxBatchCommands, q.bytes() >= p.cfg.MaxBatchBytes:
-		return p.inFlight < min(fewInFlight, p.cfg.maxInFlight)
+		most := yieldingInFlight
+		if p.alone {
+			most = aloneInFlight
+		}
+		return p.inFlight < min(most, p.cfg.maxInFlight)
 	case p.deferred == n && !p.due && len(p.bulk.commands) == 0:
 		return false
 	case p.inFlight == 0:
 		return true
 	}
-	return p.alone && !p.storing && p.inFlight < min(fewInFlight, p.cfg.maxInFlight)
+	return p.alone && !p.storing && p.inFlight < min(aloneInFlight, p.cfg.maxInFlight)
 }
 
 // heldLocked reports whether nothing may be proposed, because Raft may refuse it, or may have refused an entry that

@@ -18,9 +18,9 @@ type queued struct {
 	after        int // yielding: prompt commands submitted before it
 }
 
-// TestQueueKeepsTheOrderOfItsLanes takes entries from a queue while commands arrive, and has further commands join
+// TestQueueKeepsTheOrderOfEachKind takes entries from a queue while commands arrive, and has further commands join
 // some entries.
-func TestQueueKeepsTheOrderOfItsLanes(t *testing.T) {
+func TestQueueKeepsTheOrderOfEachKind(t *testing.T) {
 	const maxCommands, maxBytes = 8, 100
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 0))
@@ -30,7 +30,7 @@ func TestQueueKeepsTheOrderOfItsLanes(t *testing.T) {
 			entries     [][]queued
 			prompt      int // submitted
 			share       = rng.IntN(5)
-			next        = map[bool]int{} // index in submitted, of the next command of each lane
+			next        = map[bool]int{} // index in submitted, of the next command of each kind
 			taken       = map[bool]int{}
 			wasEligible bool
 		)
@@ -62,7 +62,7 @@ func TestQueueKeepsTheOrderOfItsLanes(t *testing.T) {
 				for submitted[next[c.yielding]].yielding != c.yielding {
 					next[c.yielding]++
 				}
-				require.Equal(t, next[c.yielding], c.number, "seed %d: the order of a lane", seed)
+				require.Equal(t, next[c.yielding], c.number, "seed %d: the order of a kind", seed)
 				next[c.yielding]++
 				if c.yielding {
 					require.LessOrEqual(t, c.after, taken[false], "seed %d: it follows what was submitted before it", seed)
@@ -150,7 +150,7 @@ func TestCommandsOvertakeYieldingOnes(t *testing.T) {
 	require.Empty(t, o.errs)
 	order := seal.get()
 	require.Less(t, strings.Index(order, "2"), strings.Index(order, "e"))
-	require.True(t, strings.HasSuffix(order, "B"), "%s: an ordered bulk command follows both lanes", order)
+	require.True(t, strings.HasSuffix(order, "B"), "%s: an ordered bulk command follows all commands", order)
 }
 
 // Yielding commands take half of the queue.

@@ -78,7 +78,7 @@ func init() { //nolint:gochecknoinits // adds to a table
 		"kafka-clusters list":     {answers: map[string]string{"GET.kafka-clusters": "200\n" + `{"clusters":[` + clusterJSON + `]}`}},
 		"kafka-clusters describe": {args: []string{"main"}, answers: map[string]string{"GET.kafka-clusters.main": "200\n" + clusterJSON}},
 		"kafka-clusters edit": {
-			args: []string{"main", "client.id=x"}, flags: map[string]string{"set": "--set client.id=y", "unset": "--unset client.rack", "file": "--file missing.properties"},
+			args: []string{"main", "client.id=x"}, flags: map[string]string{"set": "--set client.rack=y", "unset": "--unset client.rack", "file": "--file missing.properties"},
 			answers: map[string]string{"GET.kafka-clusters.main": "200\n" + clusterJSON, "PATCH.kafka-clusters.main": "200\n" + clusterJSON},
 		},
 		"kafka-clusters delete": {args: []string{"main", "--yes"}, answers: map[string]string{"GET.kafka-clusters.main": "200\n" + clusterJSON, "DELETE.kafka-clusters.main": "202\n"}},

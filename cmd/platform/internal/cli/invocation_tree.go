@@ -47,17 +47,22 @@ func (a *app) invocationID(ctx context.Context, arg string) (string, error) {
 		return arg, nil
 	}
 	target := strings.TrimSuffix(arg, "/")
-	list := "`platform invocations list " + word(target) + "` shows invocations with their ids, inv_1…"
+	list := func(flags string) string {
+		return "`platform invocations list " + word(target) + flags + "` shows invocations with their ids, inv_1…"
+	}
 	if !strings.Contains(target, "/") {
-		return "", command.WithHint(fmt.Errorf("%q is not the id of an invocation", arg), list)
+		return "", command.WithHint(fmt.Errorf("%q is not the id of an invocation", arg), list(""))
 	}
 	q, err := a.queryOf(ctx, target)
 	if err != nil {
 		return "", err
 	}
 	q.Limit = 2
-	for _, status := range [][]string{openStatuses, nil} {
-		q.Status = status
+	for _, among := range []struct {
+		statuses []string
+		flags    string
+	}{{openStatuses, " --active"}, {nil, ""}} {
+		q.Status = among.statuses
 		found, _, err := a.collect(ctx, q, nil)
 		switch {
 		case err != nil:
@@ -65,7 +70,7 @@ func (a *app) invocationID(ctx context.Context, arg string) (string, error) {
 		case len(found) == 1:
 			return found[0].ID, nil
 		case len(found) > 1:
-			return "", command.WithHint(fmt.Errorf("%s has several invocations", term.Clean(target)), list)
+			return "", command.WithHint(fmt.Errorf("%s has several invocations", term.Clean(target)), list(among.flags))
 		}
 	}
 	return "", command.WithHint(fmt.Errorf("%s has no invocations", term.Clean(target)), "Completed invocations are deleted after their retention time.")

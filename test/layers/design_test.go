@@ -25,7 +25,7 @@ func TestDocumentsOfPackagesNameWhatExists(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git"):
+		case d.IsDir() && notSource(path):
 			return filepath.SkipDir
 		case d.Name() != "DESIGN.md" && d.Name() != "MEASUREMENTS.md" && d.Name() != "ELECTIONS.md" && d.Name() != "ARCHITECTURE.md":
 			return nil

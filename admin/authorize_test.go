@@ -266,7 +266,7 @@ func TestTokensOverTheAPI(t *testing.T) {
 		"scope with a comma":      {"admin", "POST", "/tokens", `{"name":"x","roles":["viewer"],"scopes":["a,b"]}`, 422, "'scopes[0]'"},
 		"empty scope":             {"admin", "POST", "/tokens", `{"name":"x","roles":["viewer"],"scopes":[""]}`, 422, "'scopes[0]'"},
 		"name in use":             {"admin", "POST", "/tokens", `{"name":"ci","roles":["viewer"]}`, 409, "another name"},
-		"unknown revoke":          {"admin", "DELETE", "/tokens/nobody", ``, 404, "no token"},
+		"revoke an unknown token": {"admin", "DELETE", "/tokens/nobody", ``, 404, "no token"},
 	} {
 		status, got := call(tc.as, tc.method, tc.path, tc.body)
 		require.Equal(t, tc.status, status, name)

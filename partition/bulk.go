@@ -97,8 +97,8 @@ func (p *pendingCounts) add(id ids.Invocation, n int) {
 	}
 }
 
-// priorityOf returns the priority of a command of about that size. That of progress is not higher than that of the earlier
-// progress of its invocation, which it must not overtake.
+// priorityOf returns the priority of a command of about that size. Progress must not overtake the earlier progress of its
+// invocation, so it has at most the same priority.
 func (l *leadership) priorityOf(c machine.Command, size int) priority {
 	var earlier priority
 	switch c := c.(type) {

@@ -31,7 +31,7 @@ func TestAWaitingCommandIsReleasedWhenItsRequestEnds(t *testing.T) {
 	require.Nil(t, w.take())
 }
 
-// The priority of progress is not higher than that of earlier progress of its invocation.
+// Progress has at most the priority of the earlier progress of its invocation.
 func TestProgressDoesNotOvertakeEarlierProgress(t *testing.T) {
 	l := new(leadership)
 	id, other := ids.NewInvocation(1, [16]byte{1}), ids.NewInvocation(1, [16]byte{2})

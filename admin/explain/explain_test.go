@@ -434,7 +434,7 @@ func TestExplanations(t *testing.T) {
 	}
 }
 
-// A handler may wait for a thousand calls at once.
+// Of the 1,000 calls that a handler awaits, ten are shown.
 func TestFewOfManyCallsAreSuggestedToBeExplained(t *testing.T) {
 	id := ids.NewInvocation(7, [16]byte{15: 1})
 	var leaves, commands []string

@@ -178,8 +178,8 @@ func (p *Proposer[R]) SubmitDeferred(command []byte, done Completion[R]) error {
 	return p.submit(pendingCommand[R]{data: command, size: len(command), deferred: true, done: done})
 }
 
-// SubmitYielding is Submit for a command that those of Submit may overtake. It follows what was submitted before it,
-// and gets at least a quarter of the entries, in bytes, while it waits.
+// SubmitYielding is Submit for a command that later ones of Submit may overtake. It follows what was submitted before it.
+// Full entries leave about a quarter of their bytes to such commands.
 func (p *Proposer[R]) SubmitYielding(command []byte, extra int, done Completion[R]) error {
 	return p.submit(pendingCommand[R]{data: command, size: len(command) + extra, yielding: true, done: done})
 }

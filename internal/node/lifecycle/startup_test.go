@@ -135,7 +135,8 @@ func TestSlowBodiesDoNotDelayReadiness(t *testing.T) {
 	})
 }
 
-// starting returns the ingress port of a node that is starting, on which it responds already.
+// starting returns the ingress port of a node that is starting, on which it responds already. It must be called in a synctest
+// bubble, in which sleeping takes no time.
 func starting() (ingress *port, ready func()) {
 	ingress = newPort()
 	s := NewStartup(StartupConfig{Guard: anyHost, Authenticator: &access.Authenticator{}, Log: slog.New(slog.DiscardHandler)})

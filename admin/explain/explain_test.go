@@ -434,7 +434,7 @@ func TestExplanations(t *testing.T) {
 	}
 }
 
-// Of the 1,000 calls that a handler awaits, ten are shown.
+// A handler that awaits many calls: few of them are suggested to be explained.
 func TestFewOfManyCallsAreSuggestedToBeExplained(t *testing.T) {
 	id := ids.NewInvocation(7, [16]byte{15: 1})
 	var leaves, commands []string

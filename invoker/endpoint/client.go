@@ -114,8 +114,6 @@ func (c *Client) transport(http2 bool) *http.Transport {
 			MaxReadFrameSize:              c.cfg.MaxFrame,
 			MaxReceiveBufferPerConnection: c.cfg.connWindow(),
 			MaxReceiveBufferPerStream:     min(c.cfg.StreamWindow, maxReceive),
-			SendPingTimeout:               c.cfg.PingInterval,
-			PingTimeout:                   c.cfg.PingTimeout,
 			MaxEncoderHeaderTableSize:     noHeaderTable,
 		},
 	}

@@ -28,8 +28,8 @@ const maxUnsent = 256 << 10
 // Here one goroutine sends what has accumulated since its last call, for all streams.
 // See DESIGN.md.
 //
-// conn also inspects how the peer begins, how many frames it sends, and how streams end, see greeting, frameBudget and
-// resetFilter.
+// conn also inspects how the peer begins, how many frames it sends, whether it still responds, and how streams end, see
+// greeting, frameBudget, pings and resetFilter.
 type conn struct {
 	net.Conn
 	maySend  func() error  // nil: no check
@@ -38,6 +38,7 @@ type conn struct {
 	isReady  bool          // likewise; ready is closed
 	ready    chan struct{} // closed when the peer's settings are in effect, or reading has failed
 	readErr  error         // error before ready
+	pings    pings
 
 	mu     sync.Mutex // covers the fields below
 	change sync.Cond
@@ -47,7 +48,9 @@ type conn struct {
 }
 
 func newConn(c net.Conn, maySend func() error) *conn {
-	out := &conn{Conn: c, maySend: maySend, frames: newFrameBudget(time.Now()), ready: make(chan struct{})}
+	now := time.Now()
+	out := &conn{Conn: c, maySend: maySend, frames: newFrameBudget(now), ready: make(chan struct{})}
+	out.pings.start = now
 	out.change.L = &out.mu
 	return out
 }
@@ -59,6 +62,9 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.setReady(nil)
 	}
 	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.pings.heard()
+	}
 	if n > 0 && !c.greeting.over() {
 		if c.greeting.isHTTP1(p[:n]) {
 			c.setReady(ErrHTTP1)
@@ -74,6 +80,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		n, err = 0, errFrameFlood
 	}
 	if err != nil {
+		err = c.lost(err)
 		c.setReady(err)
 	}
 	return n, err
@@ -122,11 +129,21 @@ func (c *conn) Write(p []byte) (int, error) {
 	if c.err != nil {
 		return 0, c.err
 	}
+	c.appendLocked(p)
+	return len(p), nil
+}
+
+// appendLocked adds p to what is sent, and a ping that is due after its last frame.
+func (c *conn) appendLocked(p []byte) {
 	if len(c.unsent) == 0 {
 		c.change.Broadcast()
 	}
 	c.unsent = c.filter.pass(c.unsent, p)
-	return len(p), nil
+	if c.pings.due && c.filter.betweenFrames() {
+		c.pings.due = false
+		c.unsent = append(c.unsent, 0, 0, pingLen, framePing, 0, 0, 0, 0, 0)
+		c.unsent = append(c.unsent, make([]byte, pingLen)...)
+	}
 }
 
 // send is the sending goroutine; it ends with the connection.
@@ -168,8 +185,15 @@ func (c *conn) send() {
 func (c *conn) stop(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.stopLocked(err)
+}
+
+func (c *conn) stopLocked(err error) {
 	if c.err == nil {
 		c.err = err
+	}
+	if c.pings.timer != nil {
+		c.pings.timer.Stop()
 	}
 	c.change.Broadcast()
 }

@@ -161,6 +161,7 @@ func (c *Client) newConn(ctx context.Context, a *Address) (*http.ClientConn, err
 		conn.Close()
 		return nil, err
 	}
+	below.watchPeer(c.cfg.PingInterval, c.cfg.PingTimeout)
 	c.watchIdle()
 	return conn, nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // An endpoint that ends each connection gets a new one for each attempt. The memory of those that have ended is released
-// long before the timeout of idle connections.
+// long before the timeout of idle connections, and before a ping would be due.
 func TestConnectionsThatHaveEndedAreReleased(t *testing.T) {
 	const requests = 50
 	a := serveFrames(t, func(_ int, p *peer) {
@@ -22,7 +22,7 @@ func TestConnectionsThatHaveEndedAreReleased(t *testing.T) {
 	})
 	var opened, released atomic.Int64
 	c := newClient(t, func(cfg *Config) {
-		cfg.IdleTimeout, cfg.PingInterval = time.Hour, 100*time.Millisecond // whose timer keeps the memory, too
+		cfg.IdleTimeout, cfg.PingInterval = time.Hour, time.Hour
 		cfg.MaySend = func() func() error {
 			held := new([64]byte) // by the connection
 			runtime.AddCleanup(held, func(struct{}) { released.Add(1) }, struct{}{})

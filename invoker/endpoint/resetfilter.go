@@ -13,7 +13,9 @@ const (
 	frameHeaders      = 0x1
 	frameReset        = 0x3
 	frameWindowUpdate = 0x8
+	frameContinuation = 0x9
 	flagEndStream     = 0x1
+	flagEndHeaders    = 0x4
 	flagPadded        = 0x8
 	resetLen          = frameHeaderLen + 4
 	prefaceLen        = 24
@@ -25,6 +27,7 @@ type resetFilter struct {
 	left    int                  // remaining payload of the current frame
 	head    [frameHeaderLen]byte // of a frame that is split between writes
 	have    int                  // bytes in head
+	headers bool                 // the current frame is not the last one of its headers
 	earned  earned               // by the frames sent, for frameBudget
 }
 
@@ -58,7 +61,9 @@ func (f *resetFilter) begin(p []byte) int {
 	if f.have += n; f.have == frameHeaderLen {
 		f.left = int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
 		f.have = 0
-		switch f.head[frameTypeAt] {
+		kind := f.head[frameTypeAt]
+		f.headers = (kind == frameHeaders || kind == frameContinuation) && f.head[frameTypeAt+1]&flagEndHeaders == 0
+		switch kind {
 		case frameData:
 			f.earned.add(f.left)
 		case frameHeaders:
@@ -66,6 +71,11 @@ func (f *resetFilter) begin(p []byte) int {
 		}
 	}
 	return n
+}
+
+// betweenFrames reports whether another frame may follow what has been written.
+func (f *resetFilter) betweenFrames() bool {
+	return f.preface == prefaceLen && f.left == 0 && f.have == 0 && !f.headers
 }
 
 // isNoErrorReset reports whether p begins with a complete RST_STREAM frame with the error

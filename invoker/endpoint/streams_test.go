@@ -263,5 +263,5 @@ func TestAPeerThatDoesNotRespondToPings(t *testing.T) {
 		cfg.PingInterval, cfg.PingTimeout = 20*time.Millisecond, 20*time.Millisecond
 	}).Open(l)
 	<-pinged
-	require.ErrorContains(t, <-l.ends, "connection lost")
+	require.ErrorIs(t, <-l.ends, errLost)
 }

@@ -33,35 +33,29 @@ func deploymentNotices(d *metadata.Deployment, defaults *metadata.Defaults) []re
 // serviceNotices returns the notices of a service and its handlers.
 func serviceNotices(d *metadata.Deployment, s *metadata.Service, defaults *metadata.Defaults) []rest.Notice {
 	var list []rest.Notice
-	if d != nil && !streams(d) && setsInactivity(s) {
-		list = append(list, rest.Notice{Code: errcode.RT0021, Message: fmt.Sprintf(
-			"service %s sets an inactivity timeout, which has no effect because deployment %s works in request-response mode", s.Name, d.ID)})
-	}
-	list = append(list, clampNotices("service "+s.Name, &s.Options, defaults)...)
+	list = append(list, optionNotices(d, "service "+s.Name, &s.Options, defaults)...)
 	for _, h := range s.Handlers {
-		list = append(list, handlerNotices(s, h, defaults)...)
+		list = append(list, handlerNotices(d, s, h, defaults)...)
 	}
 	return list
 }
 
-func handlerNotices(s *metadata.Service, h *metadata.Handler, defaults *metadata.Defaults) []rest.Notice {
-	return clampNotices("handler "+s.Name+"/"+h.Name, &h.Options, defaults)
+func handlerNotices(d *metadata.Deployment, s *metadata.Service, h *metadata.Handler, defaults *metadata.Defaults) []rest.Notice {
+	return optionNotices(d, "handler "+s.Name+"/"+h.Name, &h.Options, defaults)
 }
 
-func setsInactivity(s *metadata.Service) bool {
-	if s.Options.InactivityTimeout != nil {
-		return true
+// optionNotices returns a notice for each option of a service or handler that has no effect or that the
+// server's limits change. The deployment may be nil.
+func optionNotices(d *metadata.Deployment, whose string, o *metadata.Options, defaults *metadata.Defaults) []rest.Notice {
+	var list []rest.Notice
+	if d != nil && !streams(d) && o.InactivityTimeout != nil {
+		list = append(list, rest.Notice{Code: errcode.RT0021, Message: fmt.Sprintf(
+			"%s sets an inactivity timeout, which has no effect because deployment %s works in request-response mode", whose, d.ID)})
 	}
-	for _, h := range s.Handlers {
-		if h.Options.InactivityTimeout != nil {
-			return true
-		}
-	}
-	return false
+	return append(list, clampNotices(whose, o, defaults)...)
 }
 
-// clampNotices returns a notice for each option of a service or handler that the server's limits
-// change.
+// clampNotices returns a notice for each option that the server's limits change.
 func clampNotices(whose string, o *metadata.Options, defaults *metadata.Defaults) []rest.Notice {
 	var list []rest.Notice
 	clamped := func(code errcode.Code, what string, requested, limit *time.Duration) {

@@ -39,20 +39,28 @@ func TestNoticesOfWhatTheServerBounds(t *testing.T) {
 
 func TestNoticeOfTimeoutsWithoutEffect(t *testing.T) {
 	defaults := metadata.StandardDefaults()
-	s := &metadata.Service{Name: "S", Handlers: []*metadata.Handler{{Name: "h", Options: metadata.Options{InactivityTimeout: ptr(time.Minute)}}}}
+	options := metadata.Options{InactivityTimeout: ptr(time.Minute)}
+	s := &metadata.Service{Name: "S", Options: options, Handlers: []*metadata.Handler{{Name: "h", Options: options}, {Name: "i"}}}
 	for name, tc := range map[string]struct {
 		deployment metadata.Deployment
-		want       int
+		noEffect   bool
 	}{
-		"both ways":        {metadata.Deployment{Bidirectional: true}, 0},
-		"request-response": {metadata.Deployment{}, 1},
-		"HTTP/1.1":         {metadata.Deployment{Bidirectional: true, HTTP11: true}, 1},
-		"function":         {metadata.Deployment{Bidirectional: true, ARN: "arn:x"}, 1},
+		"both ways":        {metadata.Deployment{ID: "dp_1", Bidirectional: true}, false},
+		"request-response": {metadata.Deployment{ID: "dp_1"}, true},
+		"HTTP/1.1":         {metadata.Deployment{ID: "dp_1", Bidirectional: true, HTTP11: true}, true},
+		"function":         {metadata.Deployment{ID: "dp_1", Bidirectional: true, ARN: "arn:x"}, true},
 	} {
-		notices := serviceNotices(&tc.deployment, s, &defaults)
-		require.Len(t, notices, tc.want, name)
-		for _, n := range notices {
-			require.Equal(t, errcode.RT0021, n.Code)
+		var ofHandler, ofAll []rest.Notice
+		if tc.noEffect {
+			notice := func(whose string) rest.Notice {
+				return rest.Notice{Code: errcode.RT0021, Message: whose + " sets an inactivity timeout, which has no effect because deployment dp_1 works in request-response mode"}
+			}
+			ofHandler = []rest.Notice{notice("handler S/h")}
+			ofAll = []rest.Notice{notice("service S"), notice("handler S/h")}
 		}
+		require.Equal(t, ofAll, serviceNotices(&tc.deployment, s, &defaults), name)
+		view := viewService(&tc.deployment, s, &defaults)
+		require.Equal(t, ofHandler, view.Handlers[0].Info, name)
+		require.Empty(t, view.Handlers[1].Info, name)
 	}
 }

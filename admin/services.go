@@ -37,19 +37,21 @@ func (s *Server) getService(c echo.Context) error {
 }
 
 func (s *Server) listHandlers(c echo.Context) error {
-	service, err := findService(s.registry.Schemas(), c)
+	schemas := s.registry.Schemas()
+	service, err := findService(schemas, c)
 	if err != nil {
 		return err
 	}
-	return rest.Respond(c, http.StatusOK, map[string]any{"handlers": viewHandlers(service, s.cfg.Defaults())})
+	return rest.Respond(c, http.StatusOK, map[string]any{"handlers": viewHandlers(schemas.Deployments[service.Deployment], service, s.cfg.Defaults())})
 }
 
 func (s *Server) getHandler(c echo.Context) error {
-	service, handler, err := s.registry.Schemas().Resolve(c.Param("service"), c.Param("handler"))
+	schemas := s.registry.Schemas()
+	service, handler, err := schemas.Resolve(c.Param("service"), c.Param("handler"))
 	if err != nil {
 		return err
 	}
-	return rest.Respond(c, http.StatusOK, viewHandler(service, handler, s.cfg.Defaults()))
+	return rest.Respond(c, http.StatusOK, viewHandler(schemas.Deployments[service.Deployment], service, handler, s.cfg.Defaults()))
 }
 
 func findService(schemas *metadata.Schemas, c echo.Context) (*metadata.Service, error) {

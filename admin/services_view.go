@@ -171,7 +171,7 @@ func viewServices(d *metadata.Deployment, defaults *metadata.Defaults) []service
 func viewService(d *metadata.Deployment, s *metadata.Service, defaults *metadata.Defaults) serviceView {
 	options := metadata.Effective(nil, s, defaults)
 	view := serviceView{
-		Name: s.Name, Type: s.Type.String(), Handlers: viewHandlers(s, defaults), Deployment: s.Deployment, Revision: s.Revision,
+		Name: s.Name, Type: s.Type.String(), Handlers: viewHandlers(d, s, defaults), Deployment: s.Deployment, Revision: s.Revision,
 		Public: options.Public, Documentation: s.Documentation, Metadata: s.Metadata,
 		IdempotencyRetention: units.Duration(options.IdempotencyRetention),
 		JournalRetention:     units.Duration(options.JournalRetention),
@@ -205,15 +205,16 @@ func viewRetry(p metadata.RetryPolicy) retryView {
 	return view
 }
 
-func viewHandlers(s *metadata.Service, defaults *metadata.Defaults) []handlerView {
+// viewHandlers converts the handlers of a service of a deployment; the deployment may be nil.
+func viewHandlers(d *metadata.Deployment, s *metadata.Service, defaults *metadata.Defaults) []handlerView {
 	list := make([]handlerView, 0, len(s.Handlers))
 	for _, h := range s.Handlers {
-		list = append(list, viewHandler(s, h, defaults))
+		list = append(list, viewHandler(d, s, h, defaults))
 	}
 	return list
 }
 
-func viewHandler(s *metadata.Service, h *metadata.Handler, defaults *metadata.Defaults) handlerView {
+func viewHandler(d *metadata.Deployment, s *metadata.Service, h *metadata.Handler, defaults *metadata.Defaults) handlerView {
 	options, own := metadata.Effective(h, s, defaults), h.Options
 	return handlerView{
 		Name: h.Name, Type: handlerType(h.Type), Documentation: h.Documentation, Metadata: h.Metadata, Public: options.Public,
@@ -226,7 +227,7 @@ func viewHandler(s *metadata.Service, h *metadata.Handler, defaults *metadata.De
 		AbortTimeout:                override(own.AbortTimeout, options.AbortTimeout),
 		EnableLazyState:             own.EnableLazyState,
 		Retry:                       viewRetryOverride(own.Retry),
-		Info:                        handlerNotices(s, h, defaults),
+		Info:                        handlerNotices(d, s, h, defaults),
 	}
 }
 

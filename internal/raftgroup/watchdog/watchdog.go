@@ -28,7 +28,7 @@ type Config struct {
 	StateProgress func() uint64
 	// Tick is the interval of the checks; 250 ms.
 	Tick time.Duration
-	// Exit exits the process; os.Exit(1).
+	// Exit exits the process; nil: closes all sockets and calls os.Exit(1).
 	Exit func()
 	// Logger is slog.Default() when nil.
 	Logger *slog.Logger
@@ -95,7 +95,10 @@ func New(cfg Config) *Watchdog {
 	cfg.Hung = cmp.Or(cfg.Hung, 10*time.Second)
 	cfg.Tick = cmp.Or(cfg.Tick, 250*time.Millisecond)
 	if cfg.Exit == nil {
-		cfg.Exit = func() { os.Exit(1) }
+		cfg.Exit = func() {
+			closeSockets()
+			os.Exit(1)
+		}
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()

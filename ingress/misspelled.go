@@ -59,7 +59,7 @@ func badEnding(s *metadata.Service, ending string, sendSuffix bool) error {
 	case sendSuffix:
 		hint = didYouMean(ending, []string{"send"})
 	case ending == "send":
-		hint = "; to send without waiting for the result, use /platform/send/ instead of /platform/call/"
+		hint = "; only paths without a prefix end in /send, others contain it before the service, as /platform/send/" + pathOf(s)
 	}
 	return badRequest("bad path: %s%s", shapeOf(s), hint)
 }

@@ -75,14 +75,22 @@ func badShape(s *metadata.Service) error {
 
 // shapeOf describes the paths of a service.
 func shapeOf(s *metadata.Service) string {
-	kind, path := "service without keys, whose handlers are called as ", s.Name+"/{handler}"
+	kind := "service without keys, whose handlers are called as "
 	switch s.Type {
 	case metadata.VirtualObject:
-		kind, path = "virtual object, whose handlers are called with a key: ", s.Name+"/{key}/{handler}"
+		kind = "virtual object, whose handlers are called with a key: "
 	case metadata.Workflow:
-		kind, path = "workflow, whose handlers are called with a key: ", s.Name+"/{key}/{handler}"
+		kind = "workflow, whose handlers are called with a key: "
 	}
-	return "'" + s.Name + "' is a " + kind + path
+	return "'" + s.Name + "' is a " + kind + pathOf(s)
+}
+
+// pathOf is the form of the paths of a service, without a prefix.
+func pathOf(s *metadata.Service) string {
+	if s.Type == metadata.PlainService {
+		return s.Name + "/{handler}"
+	}
+	return s.Name + "/{key}/{handler}"
 }
 
 // checkCallable refuses handlers that requests from outside cannot reach.

@@ -87,7 +87,8 @@ func TestBadRequestsAreExplained(t *testing.T) {
 		{"service with key", "POST", "/Greeter/key/greet", "", nil, 400, "bad path: 'Greeter' is a service without keys"},
 		{"too long for a service", "POST", "/Greeter/greet/send/x", "", nil, 400, "bad path"},
 		{"too long for an object", "POST", "/Counter/a/add/send/x", "", nil, 400, "bad path"},
-		{"ending with call", "POST", "/platform/call/Greeter/greet/send", "", nil, 400, "use /platform/send/ instead of /platform/call/"},
+		{"ending with call", "POST", "/platform/call/Greeter/greet/send", "", nil, 400, "called as Greeter/{handler}; only paths without a prefix end in /send, others contain it before the service, as /platform/send/Greeter/{handler}"},
+		{"ending with send", "POST", "/platform/send/Greeter/greet/send", "", nil, 400, "; only paths without a prefix end in /send, others contain it before the service, as /platform/send/Greeter/{handler}"},
 		{"empty handler", "POST", "/Greeter//send", "", nil, 400, "bad path"},
 		{"key that is not text", "POST", "/Counter/%ff%fe/add", "", nil, 400, "not valid UTF-8"},
 

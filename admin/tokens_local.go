@@ -29,8 +29,8 @@ const minAdminToken = 32
 type SecretDir interface {
 	// In returns the path of a file.
 	In(name string) string
-	// WriteSecret creates a file in one step.
-	WriteSecret(name string, data []byte) error
+	// ReplaceFile creates a file in one step.
+	ReplaceFile(name string, data []byte) error
 }
 
 // LocalToken determines the token of the administrator, which the cluster does not store: that of
@@ -68,7 +68,7 @@ func (a *LocalToken) Read() (string, error) {
 		return text, err
 	}
 	secret := access.NewSecret()
-	if err := a.Dir.WriteSecret(LocalTokenFile, []byte(secret.Text+"\n")); err != nil {
+	if err := a.Dir.ReplaceFile(LocalTokenFile, []byte(secret.Text+"\n")); err != nil {
 		return "", fmt.Errorf("write the token of the administrator: %w", err)
 	}
 	login := "platform login --token-file " + path

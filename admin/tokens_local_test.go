@@ -16,7 +16,7 @@ type directory string
 
 func (d directory) In(name string) string { return filepath.Join(string(d), name) }
 
-func (d directory) WriteSecret(name string, data []byte) error {
+func (d directory) ReplaceFile(name string, data []byte) error {
 	return os.WriteFile(d.In(name), data, 0o600)
 }
 

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"platform/internal/durable"
 )
 
 // Files in the directory of an authority, and in those of its nodes.
@@ -60,7 +62,7 @@ func (d Directory) Node(name string, validity time.Duration) (string, error) {
 		return "", err
 	}
 	// The key comes first: a server that reads both in between keeps the previous pair.
-	if err := errors.Join(write(filepath.Join(dir, nodeKey), key), write(filepath.Join(dir, nodeCert), cert)); err != nil {
+	if err := errors.Join(durable.ReplaceFile(filepath.Join(dir, nodeKey), key), durable.ReplaceFile(filepath.Join(dir, nodeCert), cert)); err != nil {
 		return "", err
 	}
 	return dir, d.share(dir)
@@ -173,7 +175,7 @@ func (d Directory) authority() (*Authority, error) {
 	// A replacement was interrupted between the certificate and its key.
 	if next, readErr := os.ReadFile(d.in(nextKey)); readErr == nil && CheckPermissions(d.in(nextKey)) == nil {
 		if a, nextErr := ParseAuthority(cert, next); nextErr == nil {
-			return a, os.Rename(d.in(nextKey), d.in(authorityKey))
+			return a, durable.Rename(d.in(nextKey), d.in(authorityKey))
 		}
 	}
 	return nil, err
@@ -193,11 +195,11 @@ func (d Directory) save(a *Authority, trusted, packets []byte) error {
 		name    string
 		content []byte
 	}{{packetKeyFile, packets}, {nextKey, key}, {authorityCert, trusted}} {
-		if err := write(d.in(file.name), file.content); err != nil {
+		if err := durable.ReplaceFile(d.in(file.name), file.content); err != nil {
 			return err
 		}
 	}
-	return os.Rename(d.in(nextKey), d.in(authorityKey))
+	return durable.Rename(d.in(nextKey), d.in(authorityKey))
 }
 
 // share copies what all nodes have to the directory of a node.
@@ -207,7 +209,7 @@ func (d Directory) share(dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := write(filepath.Join(dir, name), content); err != nil {
+		if err := durable.ReplaceFile(filepath.Join(dir, name), content); err != nil {
 			return err
 		}
 	}
@@ -234,21 +236,6 @@ func (d Directory) nodes() (dirs []string, err error) {
 		}
 	}
 	return dirs, err
-}
-
-// write replaces a file, which only its owner can read, in one step.
-func write(path string, content []byte) error {
-	temporary := path + ".new"
-	_ = os.Remove(temporary) // with its permissions
-	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temporary, path)
 }
 
 func certificates(text []byte) int { return bytes.Count(text, []byte("-----BEGIN CERTIFICATE-----")) }

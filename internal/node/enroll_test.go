@@ -66,7 +66,7 @@ type secretDir string
 
 func (d secretDir) In(name string) string { return filepath.Join(string(d), name) }
 
-func (d secretDir) WriteSecret(name string, data []byte) error {
+func (d secretDir) ReplaceFile(name string, data []byte) error {
 	return os.WriteFile(d.In(name), data, 0o600)
 }
 
@@ -188,7 +188,7 @@ func TestUnusedCertificateOfTheClusterIsReported(t *testing.T) {
 	n := &Node{cfg: cfg, log: slog.New(slog.NewTextHandler(&log, nil)), files: files{dir: dir}}
 	require.NoError(t, n.obtainCertificate(t.Context()))
 	require.Empty(t, log.String())
-	require.NoError(t, dir.WriteSecret("node-tls.pem", []byte("x")))
+	require.NoError(t, dir.ReplaceFile("node-tls.pem", []byte("x")))
 	require.NoError(t, n.obtainCertificate(t.Context()))
 	require.Contains(t, log.String(), "security.node-tls.mode is off")
 }

@@ -196,7 +196,7 @@ func (d *Dir) initialize() error {
 			return errcode.New(errcode.RT0009, "data directory %s holds %q but no FORMAT file, so it is not a server's data or it is damaged; choose another --base-dir", d.path, e.Name())
 		}
 	}
-	if err := d.writeFile("FORMAT", []byte(formatVersion+"\n")); err != nil {
+	if err := d.ReplaceFile("FORMAT", []byte(formatVersion+"\n")); err != nil {
 		return err
 	}
 	for _, dir := range []string{d.path, filepath.Dir(d.path), filepath.Dir(filepath.Dir(d.path))} {
@@ -207,29 +207,12 @@ func (d *Dir) initialize() error {
 	return nil
 }
 
-// WriteSecret atomically replaces a file that only its owner can read.
-func (d *Dir) WriteSecret(name string, data []byte) error {
-	if err := os.Remove(d.In(name + ".new")); err != nil && !errors.Is(err, fs.ErrNotExist) { // with its permissions
-		return err
-	}
-	return d.writeFile(name, data)
-}
-
-// writeFile creates a small file so that after a crash it is complete or absent.
-func (d *Dir) writeFile(name string, data []byte) error {
-	next := d.In(name + ".new")
-	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
+// ReplaceFile atomically and durably replaces a file that only its owner can read.
+func (d *Dir) ReplaceFile(name string, data []byte) error {
+	if err := durable.ReplaceFile(d.In(name), data); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	_, writeErr := f.Write(data)
-	if err := errors.Join(writeErr, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	if err := os.Rename(next, d.In(name)); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return durable.SyncDir(d.path)
+	return nil
 }
 
 // Path returns the path of the directory.

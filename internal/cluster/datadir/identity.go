@@ -82,7 +82,7 @@ func (d *Dir) SaveIdentity(id Identity) error {
 	if err != nil {
 		return err
 	}
-	return d.writeFile("IDENTITY", append(raw, '\n'))
+	return d.ReplaceFile("IDENTITY", append(raw, '\n'))
 }
 
 // ReplicaID returns the Raft server ID of all replicas on the node.

@@ -82,7 +82,7 @@ func (d *Dir) adopt(id Identity) (Identity, error) {
 				d.path, HardStateFile, ownerFile, LogDir, StateDir, MetadataDir, RemedyRejoin)
 		}
 	}
-	if err := d.writeFile(adoptingFile, nil); err != nil {
+	if err := d.ReplaceFile(adoptingFile, nil); err != nil {
 		return id, err
 	}
 	for _, contents := range []string{LogDir, StateDir, MetadataDir} {
@@ -149,7 +149,7 @@ func (d *Dir) WriteOwner(id Identity, contents string) error {
 	if err != nil {
 		return err
 	}
-	return d.writeFile(filepath.Join(contents, ownerFile), append(raw, '\n'))
+	return d.ReplaceFile(filepath.Join(contents, ownerFile), append(raw, '\n'))
 }
 
 // remove removes a file that may not exist.

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"time"
 
 	"platform/internal/boltfile"
+	"platform/internal/durable"
 	"platform/internal/errcode"
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
@@ -60,7 +60,7 @@ func unreadable(err error) error {
 // creates an empty one.
 func (d *Dir) setAside(id Identity, contents, remedy string, damage error, log *slog.Logger) error {
 	aside := fmt.Sprintf("%s%s%s", contents, asideSuffix, time.Now().UTC().Format("20060102T150405.000"))
-	if err := os.Rename(d.In(contents), d.In(aside)); err != nil {
+	if err := durable.Rename(d.In(contents), d.In(aside)); err != nil {
 		return errors.Join(damage, err)
 	}
 	log.Error("directory cannot be read, set aside", "directory", d.In(contents), "renamed_to", aside, "err", damage)

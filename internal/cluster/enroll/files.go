@@ -26,7 +26,7 @@ const (
 // owner only.
 type Dir interface {
 	In(name string) string
-	WriteSecret(name string, data []byte) error
+	ReplaceFile(name string, data []byte) error
 }
 
 // Files are the certificate of a node that the cluster has issued, and its key.
@@ -90,7 +90,7 @@ func (f *Files) pendingKey() (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	return key, f.dir.WriteSecret(pendingFile, text)
+	return key, f.dir.ReplaceFile(pendingFile, text)
 }
 
 // Issued is what a node gets from the cluster, each in PEM format but the keys of packets, which
@@ -103,11 +103,11 @@ func (f *Files) install(key *ecdsa.PrivateKey, issued *Issued) error {
 	if err := certs.CheckIssued(issued.Certificate, issued.Authorities, key, f.cluster, f.node); err != nil {
 		return err
 	}
-	if err := f.dir.WriteSecret(authorityFile, issued.Authorities); err != nil {
+	if err := f.dir.ReplaceFile(authorityFile, issued.Authorities); err != nil {
 		return err
 	}
 	if len(issued.PacketKeys) > 0 {
-		if err := f.dir.WriteSecret(packetKeyFile, issued.PacketKeys); err != nil {
+		if err := f.dir.ReplaceFile(packetKeyFile, issued.PacketKeys); err != nil {
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func (f *Files) replace(key *ecdsa.PrivateKey, certificate []byte) error {
 	if err != nil {
 		return err
 	}
-	return f.dir.WriteSecret(pairFile, bytes.Join([][]byte{text, certificate}, nil))
+	return f.dir.ReplaceFile(pairFile, bytes.Join([][]byte{text, certificate}, nil))
 }
 
 // renew stores the next certificate.

@@ -52,7 +52,7 @@ func (f *Files) found(keys *keyring.Keyring) (*certs.Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a, f.dir.WriteSecret(founderFile, text)
+	return a, f.dir.ReplaceFile(founderFile, text)
 }
 
 // founded returns the authority of a new cluster, nil if this node has created none or the metadata

@@ -24,7 +24,7 @@ var errBroken = errors.New("crash")
 
 func (d *testDir) In(name string) string { return filepath.Join(d.path, name) }
 
-func (d *testDir) WriteSecret(name string, data []byte) error {
+func (d *testDir) ReplaceFile(name string, data []byte) error {
 	if name == d.broken {
 		return errBroken
 	}

@@ -208,7 +208,7 @@ func (f *Files) trust(a *certs.Authority) error {
 	if err != nil {
 		return err
 	}
-	return f.dir.WriteSecret(authorityFile, append(known, a.CertPEM()...))
+	return f.dir.ReplaceFile(authorityFile, append(known, a.CertPEM()...))
 }
 
 // preferPacketKey makes the key of an authority the one that encrypts gossip packets.
@@ -227,11 +227,11 @@ func (f *Files) trustOnly(a *certs.Authority) error {
 		return err
 	}
 	if f.PacketKeys() != "" {
-		if err := f.dir.WriteSecret(packetKeyFile, packets); err != nil {
+		if err := f.dir.ReplaceFile(packetKeyFile, packets); err != nil {
 			return err
 		}
 	}
-	return f.dir.WriteSecret(authorityFile, a.CertPEM())
+	return f.dir.ReplaceFile(authorityFile, a.CertPEM())
 }
 
 // addLines adds a line to a file of keys, as its first or its last one. It does nothing if there is no
@@ -256,5 +256,5 @@ func (f *Files) addLines(name string, line []byte, first bool) error {
 	} else {
 		lines = append(lines, line)
 	}
-	return f.dir.WriteSecret(name, append(bytes.Join(lines, []byte("\n")), '\n'))
+	return f.dir.ReplaceFile(name, append(bytes.Join(lines, []byte("\n")), '\n'))
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"platform/internal/cluster/datadir"
+	"platform/internal/durable"
 	"platform/internal/errcode"
 	"platform/internal/raftgroup/hardstate"
 	"platform/internal/raftgroup/logstore"
@@ -222,7 +222,7 @@ func assignHardStates(d *datadir.Dir, incarnation string, r *Recovery, now time.
 		return hardstate.Rename(path, incarnation)
 	}
 	if d.Holds(datadir.HardStateFile) != "" {
-		if err := os.Rename(path, path+now.UTC().Format(".damaged-20060102T150405.000")); err != nil {
+		if err := durable.Rename(path, path+now.UTC().Format(".damaged-20060102T150405.000")); err != nil {
 			return err
 		}
 	}

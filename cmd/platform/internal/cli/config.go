@@ -98,7 +98,7 @@ func (a *app) configUse() *cobra.Command {
 			if names := command.EnvironmentNames(profiles); !slices.Contains(names, args[0]) {
 				return command.UnknownEnvironment(args[0], file, found, names)
 			}
-			if err := command.ReplaceFile(command.EnvironmentFile(file), []byte(args[0]+"\n")); err != nil {
+			if err := command.ChooseEnvironment(file, args[0]); err != nil {
 				return fmt.Errorf("store the choice: %w", err)
 			}
 			a.Print.Printf("%s The environment is %s.\n", a.Print.Green("[OK]:"), term.Clean(args[0]))

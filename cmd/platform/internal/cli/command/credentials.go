@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"platform/internal/durable"
 )
 
 // Credentials are the token of an environment. It is sent only to the addresses that it was
@@ -58,29 +60,10 @@ func writeCredentials(path string, all map[string]Credentials) error {
 	if err != nil {
 		return fmt.Errorf("encode the tokens: %w", err)
 	}
-	if err := ReplaceFile(path, data); err != nil {
+	if err := durable.ReplaceFile(path, data); err != nil {
 		return fmt.Errorf("store the token: %w", err)
 	}
 	return nil
-}
-
-// ReplaceFile replaces the content of a file as a whole, which only its owner can read.
-func ReplaceFile(path string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(file.Name()) // it may have been renamed
-	}
-	return err
 }
 
 // useStored sets the token of the environment, and its login if it is that of a session, unless they

@@ -58,7 +58,7 @@ func (a *App) credentialsOf(session client.Session, tokens *oauth2.Token, with l
 
 // Store replaces the stored credentials of the environment.
 func (a *App) Store(c Credentials) error {
-	unlock, err := lockCredentials(a.Profile.File)
+	unlock, err := lockFiles(a.Profile.File)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (a *App) storeLocked(c Credentials) error {
 // RemoveStored removes the stored credentials of the environment and returns them; false if there are
 // none. A file that cannot be read is removed.
 func (a *App) RemoveStored() (stored Credentials, known bool, err error) {
-	unlock, err := lockCredentials(a.Profile.File)
+	unlock, err := lockFiles(a.Profile.File)
 	if err != nil {
 		return Credentials{}, false, err
 	}
@@ -114,7 +114,7 @@ func (a *App) renewSession(ctx context.Context) {
 // renewed returns the token of a new session. Providers accept each refresh token once, so only one
 // process at a time uses it.
 func (a *App) renewed(ctx context.Context) (string, error) {
-	unlock, err := lockCredentials(a.Profile.File)
+	unlock, err := lockFiles(a.Profile.File)
 	if err != nil {
 		return "", err
 	}
@@ -148,18 +148,19 @@ func (a *App) renewed(ctx context.Context) (string, error) {
 	return session.Token, a.storeLocked(a.credentialsOf(session, tokens, *stored.Login))
 }
 
-// lockCredentials waits until no other process changes the credentials.
-func lockCredentials(configuration string) (unlock func(), err error) {
+// lockFiles waits until no other process changes the files beside the configuration: the credentials and
+// the chosen environment.
+func lockFiles(configuration string) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(configuration), 0o700); err != nil {
-		return nil, fmt.Errorf("lock the credentials: %w", err)
+		return nil, fmt.Errorf("lock the files of the client: %w", err)
 	}
 	file, err := os.OpenFile(filepath.Join(filepath.Dir(configuration), ".credentials.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("lock the credentials: %w", err)
+		return nil, fmt.Errorf("lock the files of the client: %w", err)
 	}
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
 		_ = file.Close()
-		return nil, fmt.Errorf("lock the credentials: %w", err)
+		return nil, fmt.Errorf("lock the files of the client: %w", err)
 	}
 	return func() { _ = file.Close() }, nil // which releases the lock
 }

@@ -16,6 +16,8 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"platform/internal/durable"
 )
 
 // Settings determine the server that the program uses.
@@ -217,6 +219,16 @@ func withDotEnv(getenv func(string) string, name string) func(string) string {
 		}
 	}
 	return func(variable string) string { return cmp.Or(getenv(variable), values[variable]) }
+}
+
+// ChooseEnvironment stores the environment of later commands.
+func ChooseEnvironment(configuration, name string) error {
+	unlock, err := lockFiles(configuration)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return durable.ReplaceFile(EnvironmentFile(configuration), []byte(name+"\n"))
 }
 
 // EnvironmentFile contains the name of the environment that config use-environment has chosen. It is

@@ -71,8 +71,11 @@ func (s *sender) serves(p *port) bool {
 		return true // nothing is delivered before the instance runs
 	}
 	servers := r.GetConfiguration().Configuration().Servers
+	if _, member := findServer(servers, p.group.cfg.LocalID); !member {
+		return true // the log ends before the entry that has added this replica, and those that have added others
+	}
 	member := slices.ContainsFunc(servers, func(srv raft.Server) bool { return s.owns(srv.ID) })
-	return member || len(servers) == 0 || s.t.cfg.MayServe == nil || s.t.cfg.MayServe(p.id, s.Node, s.t.leaderless(r))
+	return member || s.t.cfg.MayServe == nil || s.t.cfg.MayServe(p.id, s.Node, s.t.leaderless(r))
 }
 
 // leaderlessAfter is how long a replica must have heard no leader to count as leaderless.

@@ -533,3 +533,35 @@ func TestALockedGroupDelaysNoOthers(t *testing.T) {
 	<-done
 	require.NoError(t, g.Shutdown(t.Context()))
 }
+
+// TestSendersHaveAReplica includes that of a replica which is catching up: the configuration in its
+// log may be older than the membership of the leader that added it, and a leader that is to leave is not
+// in the partition table either.
+func TestSendersHaveAReplica(t *testing.T) {
+	n := startNodeWith(t, t.TempDir(), "", TransportConfig{MayServe: func(uint32, string, bool) bool { return false }})
+	defer n.stop()
+	former := raft.Server{ID: "n1/1", Address: "127.0.0.1:1"}
+	for i, test := range []struct {
+		name   string
+		voters []raft.Server
+		node   string
+		want   string
+	}{
+		{"a member", []raft.Server{n.voter(), former}, "n1", ""},
+		{"no member", []raft.Server{n.voter(), former}, "n2", "node n2 has no replica of group 2"},
+		{"a replica that catches up", []raft.Server{former}, "n2", ""},
+		{"a replica without members", nil, "n2", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g, err := Open(n.config(uint32(i+1), memJournal(t), test.voters...))
+			require.NoError(t, err)
+			s := &sender{t: n.transport, Peer: &nodelink.Peer{Node: test.node, Incarnation: "1", Authenticated: true}}
+			if err := s.check(g.port, nil); test.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.EqualError(t, err, test.want)
+			}
+			require.NoError(t, g.Shutdown(t.Context()))
+		})
+	}
+}

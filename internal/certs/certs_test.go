@@ -102,7 +102,27 @@ func TestRenewedCertificatesAreReportedOnlyWhenOverdue(t *testing.T) {
 		s.warnExpiry(RenewAt(s.Current().Certificate.Leaf))
 		require.Empty(t, logged.String(), validity)
 		s.warnExpiry(s.Expires().Add(-validity / 10))
-		require.Contains(t, logged.String(), "could not be renewed", validity)
+		require.Contains(t, logged.String(), "the attempts to renew it have failed", validity)
+	}
+}
+
+// A certificate that has expired is reported at once, not a day after the warning that it expires soon.
+func TestExpiredCertificatesAreReported(t *testing.T) {
+	d := NewDirectory(t.TempDir())
+	require.NoError(t, d.Init("c", 366*24*time.Hour))
+	dir, err := d.Node("n1", time.Hour)
+	require.NoError(t, err)
+	var logged bytes.Buffer
+	s, err := Open("test", Files{Cert: filepath.Join(dir, "node.crt"), Key: filepath.Join(dir, "node.key")}, nil, slog.New(slog.NewTextHandler(&logged, nil)))
+	require.NoError(t, err)
+	require.Contains(t, logged.String(), `level=WARN msg="certificate expires soon"`)
+	logged.Reset()
+	s.warnExpiry(s.Expires().Add(-time.Second))
+	require.Empty(t, logged.String(), "it was reported less than a day ago")
+	for range 2 {
+		s.warnExpiry(s.Expires())
+		require.Equal(t, 1, bytes.Count(logged.Bytes(), []byte(`level=ERROR msg="certificate has expired"`)))
+		require.NotContains(t, logged.String(), "soon")
 	}
 }
 

@@ -46,10 +46,11 @@ type Store struct {
 	check   func(*Pair) error
 	current atomic.Pointer[Pair]
 
-	mu     sync.Mutex // covers the fields below
-	stamps [3]stamp
-	failed string // the last error
-	warned time.Time
+	mu      sync.Mutex // covers the fields below
+	stamps  [3]stamp
+	failed  string // the last error
+	warned  time.Time
+	expired bool // when warned was set
 }
 
 // stamp identifies a version of a file.
@@ -178,15 +179,22 @@ func (s *Store) warnExpiry(now time.Time) {
 	if leaf := s.Current().Certificate.Leaf; s.files.Renewed {
 		notice = min(notice, leaf.NotAfter.Sub(RenewAt(leaf))/2) // it should have been renewed
 	}
-	switch left := s.Expires().Sub(now); {
-	case left >= notice || now.Sub(s.warned) < expiryRepeat:
-	case s.files.Renewed:
-		s.warned = now
-		s.log.Warn("certificate expires soon and could not be renewed", "section", s.name, "expires", s.Expires(), "file", s.files.Cert)
-	default:
-		s.warned = now
-		s.log.Warn("certificate expires soon; replace its files, which are read again", "section", s.name, "expires", s.Expires(), "file", s.files.Cert)
+	left := s.Expires().Sub(now)
+	expired := left <= 0
+	if left >= notice || now.Sub(s.warned) < expiryRepeat && expired == s.expired {
+		return
 	}
+	s.warned, s.expired = now, expired
+	remedy := "replace its files, which are read again"
+	if s.files.Renewed {
+		remedy = "the attempts to renew it have failed"
+	}
+	args := []any{"section", s.name, "expires", s.Expires(), "file", s.files.Cert, "remedy", remedy}
+	if expired {
+		s.log.Error("certificate has expired", args...)
+		return
+	}
+	s.log.Warn("certificate expires soon", args...)
 }
 
 // AuthoritiesPEM returns the certificates of the authorities.

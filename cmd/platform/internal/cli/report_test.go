@@ -2,14 +2,22 @@ package cli
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"log"
 	"log/slog"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,14 +28,21 @@ import (
 // longTimeouts are for tests of responses: a busy machine may suspend a test for longer than the default timeouts.
 var longTimeouts = []string{"--connect-timeout", "2m", "--request-timeout", "2m"}
 
-// TestHintsAboutTLS sends requests to a server with TLS without its authority, and without TLS.
+// TestHintsAboutTLS sends requests to a server with TLS without its authority, and without TLS, and to
+// one whose certificate has expired.
 func TestHintsAboutTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	defer server.Close()
+	expired := httptest.NewUnstartedServer(http.NotFoundHandler())
+	expired.Config.ErrorLog = log.New(io.Discard, "", 0)
+	expired.TLS = &tls.Config{Certificates: []tls.Certificate{expiredCertificate(t)}}
+	expired.StartTLS()
+	defer expired.Close()
 	for address, hint := range map[string]string{
-		server.URL: "with --ca-file or PLATFORM_CA_FILE",
+		expired.URL: "Replace the certificate of the server, or correct the clock of this machine.",
+		server.URL:  "with --ca-file or PLATFORM_CA_FILE",
 		strings.Replace(server.URL, "https:", "http:", 1): "use an address that begins with https://",
 	} {
 		var out, errs bytes.Buffer
@@ -35,6 +50,15 @@ func TestHintsAboutTLS(t *testing.T) {
 		require.Equal(t, exitError, Run(t.Context(), slices.Concat(longTimeouts, []string{"--admin-url", address, "services", "list"}), system))
 		require.Contains(t, errs.String(), hint)
 	}
+}
+
+func expiredCertificate(t *testing.T) tls.Certificate {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Unix(1, 0), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	return tls.Certificate{Certificate: [][]byte{certificate}, PrivateKey: key}
 }
 
 func TestExpiredTokensAreMarked(t *testing.T) {

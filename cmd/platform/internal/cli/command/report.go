@@ -119,6 +119,9 @@ func unreachableHint(e *client.UnreachableError) string {
 	if _, unknown := errors.AsType[x509.UnknownAuthorityError](e.Err); unknown {
 		return "Name the file with the authority of the server's certificate with --ca-file or PLATFORM_CA_FILE."
 	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](e.Err); ok && invalid.Reason == x509.Expired {
+		return "Replace the certificate of the server, or correct the clock of this machine."
+	}
 	switch {
 	case e.Refused():
 		hint := "Is the server running? Start one with `platform dev`, or set its address with " + where + "."

@@ -1,10 +1,14 @@
 package cluster
 
 import (
+	"slices"
+
 	"github.com/hashicorp/raft"
 
 	"platform/internal/cluster/membership"
+	"platform/internal/raftgroup"
 	"platform/metadata"
+	"platform/partition"
 )
 
 // gossipState returns the state of a node according to gossip; node self is alive.
@@ -16,40 +20,53 @@ func gossipState(members *membership.Members, self raft.ServerID, node metadata.
 }
 
 // lossesSurvived returns how many nodes, whichever they are, can fail while all partitions
-// and the metadata keep a majority: now, according to gossip, and once all replicas are
-// complete.
-func lossesSurvived(store *metadata.Store, members *membership.Members, self raft.ServerID) (now, whole int) {
-	layout, _ := store.Layout()
-	alive := map[uint32]bool{}
+// and the metadata keep a majority: now, and once all replicas are complete. voters are those of
+// the metadata, and leads are the partitions that this node leads: their leader knows which replicas
+// vote and have the log. Of other partitions all replicas in the layout count.
+func lossesSurvived(layout *metadata.Layout, voters []raft.Server, leads map[uint32]partition.Status, alive func(node raft.ServerID) bool) (now, whole int) {
 	taking := 0
 	for _, node := range layout.Nodes {
-		alive[node.ID] = gossipState(members, self, node) == membership.Alive
 		if !node.Draining {
 			taking++
 		}
 	}
 	whole = metadata.LossesSurvived(taking, layout.Cluster.Replicas())
-	voters, well := 0, 0
-	for _, s := range store.Group().Servers() {
-		if s.Suffrage != raft.Voter {
+	now = spare(voters, alive)
+	for _, p := range layout.Partitions {
+		if st, leading := leads[p.ID]; leading {
+			now = min(now, spare(st.Members.Servers, func(id raft.ServerID) bool {
+				node, _ := metadata.ReplicaNode(id)
+				return alive(node) && !behind(st, id)
+			}))
 			continue
 		}
-		voters++
-		for _, node := range layout.Nodes {
-			if node.ServerID() == s.ID && alive[node.ID] {
-				well++
-			}
-		}
-	}
-	now = metadata.SpareVoters(voters, well)
-	for _, p := range layout.Partitions {
 		well := 0
 		for _, id := range p.Replicas {
-			if alive[id] {
+			if node, known := layout.Node(id); known && alive(node.ServerID()) {
 				well++
 			}
 		}
 		now = min(now, metadata.SpareVoters(len(p.Replicas), well))
 	}
 	return now, whole
+}
+
+// spare returns how many voters of a group can be lost before it loses its majority.
+func spare(servers []raft.Server, healthy func(raft.ServerID) bool) int {
+	voters, well := 0, 0
+	for _, s := range servers {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		voters++
+		if healthy(s.ID) {
+			well++
+		}
+	}
+	return metadata.SpareVoters(voters, well)
+}
+
+// behind reports whether the leader knows that a replica lacks a part of the log.
+func behind(st partition.Status, id raft.ServerID) bool {
+	return slices.ContainsFunc(st.Followers, func(f raftgroup.Follower) bool { return f.ID == id && !f.CaughtUp })
 }

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"iter"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/raft"
@@ -10,6 +12,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/metrics"
 	"platform/metadata"
+	"platform/partition"
 )
 
 var (
@@ -18,7 +21,7 @@ var (
 	descMetaLeads   = metrics.Desc("metadata_leads", "1 if this node leads the metadata.")
 	descMetaApplied = metrics.Desc("metadata_applied_index", "Index up to which this node has applied the log of the metadata.")
 	descLevel       = metrics.Desc("cluster_feature_level", "Feature level of the cluster that this node knows: the formats that all members can read.")
-	descSurvived    = metrics.Desc("cluster_losses_survived", "Nodes, whichever they are, that can fail while all partitions and the metadata keep a majority: now, according to failure detection, and once all replicas are complete.", "when")
+	descSurvived    = metrics.Desc("cluster_losses_survived", "Nodes, whichever they are, that can fail while all partitions and the metadata keep a majority: now, according to failure detection and to the partitions that this node leads, and once all replicas are complete. The smallest value of all nodes counts.", "when")
 	descSupported   = metrics.Desc("node_feature_level", "Highest feature level that this server supports.")
 	descMembers     = metrics.Desc("failure_detector_nodes_total", "Nodes of the cluster by state according to failure detection.", "state")
 )
@@ -32,8 +35,8 @@ func (p *Peers) Collector() prometheus.Collector {
 	}, descRequests)
 }
 
-// NewCollector returns the metrics of the cluster as known to node self.
-func NewCollector(store *metadata.Store, members *membership.Members, self raft.ServerID) prometheus.Collector {
+// NewCollector returns the metrics of the cluster as known to node self, which has the replicas.
+func NewCollector(store *metadata.Store, members *membership.Members, self raft.ServerID, replicas iter.Seq[*partition.Partition]) prometheus.Collector {
 	return metrics.NewCollector(func(out metrics.Values) {
 		group := store.Group()
 		out.Bool(descMetaLeader, group.Leader().ID != "")
@@ -42,7 +45,18 @@ func NewCollector(store *metadata.Store, members *membership.Members, self raft.
 		out.Gauge(descLevel, float64(store.FeatureLevel()))
 		out.Gauge(descSupported, float64(feature.Supported()))
 
-		now, whole := lossesSurvived(store, members, self)
+		leads := map[uint32]partition.Status{}
+		for p := range replicas {
+			if p.Leading() {
+				leads[p.ID()] = p.Status()
+			}
+		}
+		layout, _ := store.Layout()
+		now, whole := lossesSurvived(layout, group.Servers(), leads, func(id raft.ServerID) bool {
+			return slices.ContainsFunc(layout.Nodes, func(n metadata.Node) bool {
+				return n.ServerID() == id && gossipState(members, self, n) == membership.Alive
+			})
+		})
 		out.Gauge(descSurvived, float64(now), "now")
 		out.Gauge(descSurvived, float64(whole), "whole")
 

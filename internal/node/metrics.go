@@ -46,7 +46,7 @@ func (n *Node) registerMetrics() {
 	p, f := &n.port, &n.files
 	n.metrics.registry.MustRegister(
 		n.ready.Collector(), n.replicas.Collector(), n.router.Collector(), n.invoker.Collector(), n.outbox.Collector(), n.census.Collector(), n.bodies.Collector(), n.kafka,
-		f.tables.Collector(), f.logs.Collector(), n.metadata.Collector(), cluster.NewCollector(n.metadata, p.members, n.replica().ID),
+		f.tables.Collector(), f.logs.Collector(), n.metadata.Collector(), cluster.NewCollector(n.metadata, p.members, n.replica().ID, n.router.Replicas()),
 		p.client.Collector(), p.peers.Collector(), p.members.Collector(), n.keys.nodes.Collector(),
 		certs.NewCollector(map[string]*certs.Store{"node": n.keys.nodes.Store(), "ingress": n.keys.listeners.ingress, "admin": n.keys.listeners.admin}),
 		n.exports.tracer.Collector(), n.access.failures.Collector(),

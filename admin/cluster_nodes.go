@@ -106,7 +106,7 @@ func (s *Server) removeNode(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkRemovable(c, node); err != nil {
+	if err := s.checkRemovable(c, node, force); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), removalTimeout)
@@ -117,11 +117,11 @@ func (s *Server) removeNode(c echo.Context) error {
 	return rest.Done(c, http.StatusOK)
 }
 
-// checkRemovable returns an error if the cluster would tolerate no node failure after the removal.
-// It does not check a node with replicas or the last node: RemoveNode rejects these with a more
-// specific error.
-func (s *Server) checkRemovable(c echo.Context, node metadata.Node) error {
-	if node.Draining || len(s.registry.Nodes()) == 1 {
+// checkRemovable returns an error, unless force is set, if a partition still needs the node or the
+// cluster would tolerate no node failure after the removal. It does not check a node with replicas
+// according to the placement or the last node: RemoveNode rejects these with a more specific error.
+func (s *Server) checkRemovable(c echo.Context, node metadata.Node, force bool) error {
+	if force || len(s.registry.Nodes()) == 1 {
 		return nil
 	}
 	state, err := s.clusterState(c.Request().Context())
@@ -132,6 +132,17 @@ func (s *Server) checkRemovable(c echo.Context, node metadata.Node) error {
 		if slices.Contains(state.Partitions[i].Placed, ids.Node(node.ID)) {
 			return nil
 		}
+	}
+	for i := range state.Partitions {
+		// It has left the placement, but its replica votes until the one that replaces it has caught up.
+		if r := state.Partitions[i].replica(ids.Node(node.ID)); r != nil && (r.Role == RoleLeader || r.Role == RoleVoter) {
+			return &rest.Error{Status: http.StatusConflict, Message: fmt.Sprintf(
+				"node %s still votes on partition %d; wait until 'platform cluster status' shows that it has no replicas, or use force if it is lost for good",
+				node.Name, state.Partitions[i].ID)}
+		}
+	}
+	if node.Draining {
+		return nil
 	}
 	cluster, _ := s.registry.Cluster()
 	return s.checkSurvival(c, "removing node "+node.Name, s.placeableNodes()-1, cluster.Replicas())

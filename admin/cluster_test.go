@@ -119,6 +119,22 @@ func TestTooFewReplicas(t *testing.T) {
 	require.Contains(t, text(t, w.ask(t, "GET", "/cluster-health", "")), `"problems":["1 partition has yet to get another replica"]`)
 }
 
+// A drained node leaves the placement at once, but votes until its replicas are replaced.
+func TestANodeThatStillVotesIsNotRemoved(t *testing.T) {
+	w := threeNodes(t, nil)
+	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/n3/drain?force", ""))
+	for id := range uint32(2) {
+		_, err := w.store.SetPartition(t.Context(), metadata.Partition{ID: id, Version: 2, Replicas: []uint32{1, 2}})
+		require.NoError(t, err)
+	}
+	w.cluster.change = func(s *ClusterState) {
+		s.Partitions[1].Replicas = append(s.Partitions[1].Replicas, ReplicaState{Node: 3, Role: RoleVoter})
+	}
+	require.Contains(t, requireStatus(t, http.StatusConflict, w.ask(t, "DELETE", "/cluster/nodes/n3", "")), "node n3 still votes on partition 1; wait until")
+	w.cluster.change = nil
+	requireStatus(t, http.StatusOK, w.ask(t, "DELETE", "/cluster/nodes/n3", ""))
+}
+
 func TestNodeIsDrainedAndRemoved(t *testing.T) {
 	w := threeNodes(t, nil)
 	require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/n3/drain?force", "")), `"draining":true`)

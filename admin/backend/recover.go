@@ -152,7 +152,7 @@ func planPartition(layout *metadata.Layout, statuses cluster.Statuses, place met
 	}
 	if best == nil {
 		plan.Needed = allAnswer(layout, statuses) == ""
-		plan.Refused = "no member has a usable replica of it; `platform-server repair release` ends the quarantine of one whose data is intact"
+		plan.Refused = "no member has a usable replica of it: `platform cluster status` shows the reasons; `platform-server repair release` ends the quarantine of one whose data is intact"
 		return plan
 	}
 	plan.Replica, plan.Applied, plan.Last, plan.LastTerm = best.ReplicaId, best.Applied, best.Last, best.LastTerm

@@ -162,6 +162,9 @@ func (a *commands) survivalText(s client.Survival) string {
 func (a *commands) unavailableHint(ctx context.Context, nodes []client.Node) string {
 	if len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n client.Node) bool { return n.State != "alive" || !n.Answers }) {
 		if plans, _, err := a.Client.RecoverPartitions(ctx, nil, true); err == nil && len(plans) > 0 {
+			if !slices.ContainsFunc(plans, func(p client.PartitionRecovery) bool { return p.Refused == "" || p.From != 0 }) {
+				return lostMajority(len(plans)) + " No remaining replica can be used; the reasons above say what to do."
+			}
 			return lostMajority(len(plans)) + " `platform cluster partitions recover` continues from the remaining replicas; try `--dry-run` first."
 		}
 	}

@@ -8,6 +8,6 @@
 // up before proposing and is part of the command.
 //
 // Read invocation.go (the stored record), command.go (the input), effect.go (the output)
-// and state.go (the tables) first, then apply.go. DESIGN.md has the invariants and
-// decisions.
+// and state.go (the tables) first, then apply.go. DESIGN.md has the
+// life of an invocation and the invariants, DECISIONS.md the reasons.
 package machine

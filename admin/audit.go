@@ -23,22 +23,14 @@ const auditTimeout = 5 * time.Second
 // its record is in the log of the node.
 const dryRunTimeout = time.Second
 
-// Keys under which handlers store data for the audit record in the context of a request.
-const (
-	auditObject  = "audit object"  // string, see concerns
-	auditObjects = "audit objects" // []string
-	auditNothing = "audit nothing" // the request changed nothing
-	auditDryRun  = "audit dry run" // the request asks what would change
-)
-
 // audited returns the handler of a route whose requests are recorded in the audit log. A change of
 // the metadata has its record in the same log entry; other actions are recorded after they were
 // executed.
-func (s *Server) audited(r route) echo.HandlerFunc {
+func (s *Server) audited(r rest.Route) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ctx, recorded := metadata.WithAction(c.Request().Context(), s.actionOf(c, r))
 		c.SetRequest(c.Request().WithContext(ctx))
-		err := r.handle(c)
+		err := r.Handle(c)
 		if !recorded() {
 			s.record(c, r, err)
 		}
@@ -48,12 +40,12 @@ func (s *Server) audited(r route) echo.HandlerFunc {
 
 // auditedRead returns the handler of a route that reads payloads. With Config.AuditReads, the
 // access is recorded before the read, so that a client that disconnects early is recorded too.
-func (s *Server) auditedRead(r route) echo.HandlerFunc {
+func (s *Server) auditedRead(r rest.Route) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if err := s.recordRead(c, r.method+" "+r.path, c.Request().URL.RequestURI()); err != nil {
+		if err := s.recordRead(c, r.Method+" "+r.Path, c.Request().URL.RequestURI()); err != nil {
 			return err
 		}
-		return r.handle(c)
+		return r.Handle(c)
 	}
 }
 
@@ -78,25 +70,26 @@ func (s *Server) recordRead(c echo.Context, action, object string) error {
 
 // record adds an audit record for a request that failed with err, or whose response has been sent.
 // Requests that changed nothing are rate-limited.
-func (s *Server) record(c echo.Context, r route, err error) {
+func (s *Server) record(c echo.Context, r rest.Route, err error) {
 	action := s.actionOf(c, r)
 	action.Status = uint32(c.Response().Status)
 	if err != nil {
 		f := s.explain(c.Request(), err)
 		action.Status, action.Outcome = uint32(f.Status), access.WithoutSecrets(f.Message)
 	}
-	if c.Get(auditDryRun) != nil {
+	stated := rest.AuditedOf(c)
+	if stated.DryRun {
 		action.Outcome = strings.TrimSuffix("dry run: "+action.Outcome, ": ")
 	}
 	p := access.From(c.Request().Context())
-	nothing := c.Get(auditNothing) != nil || err != nil && !uncertain(int(action.Status))
+	nothing := stated.Nothing || err != nil && !uncertain(int(action.Status))
 	omitted, ok := s.quiet.admit(p, nothing)
 	if !ok {
 		return
 	}
 	action.Omitted = omitted
 	timeout := auditTimeout
-	if c.Get(auditDryRun) != nil {
+	if stated.DryRun {
 		timeout = dryRunTimeout
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), timeout)
@@ -114,24 +107,12 @@ func uncertain(status int) bool {
 	return status >= http.StatusInternalServerError || status == statusClientClosed
 }
 
-// concerns states in the audit records of a request what it is about, after its path, which is the
-// same for all things of a kind.
-func concerns(c echo.Context, what string) {
-	object := access.WithoutSecrets(c.Request().URL.RequestURI() + " " + what)
-	c.Set(auditObject, object)
-	metadata.ActionObject(c.Request().Context(), object)
-}
-
-func (s *Server) actionOf(c echo.Context, r route) metadata.Action {
+func (s *Server) actionOf(c echo.Context, r rest.Route) metadata.Action {
 	request, p := c.Request(), access.From(c.Request().Context())
-	object, ok := c.Get(auditObject).(string)
-	if !ok {
-		object = access.WithoutSecrets(request.URL.RequestURI())
-	}
-	objects, _ := c.Get(auditObjects).([]string)
+	stated := rest.AuditedOf(c)
 	return metadata.Action{
 		Principal: p.Name, Token: p.Token, Address: rest.RemoteAddress(request), Node: s.cfg.Node,
-		Action: r.method + " " + r.path, Object: object, Objects: objects, Reason: access.WithoutSecrets(c.QueryParam("reason")),
+		Action: r.Method + " " + r.Path, Object: stated.Object, Objects: stated.Objects, Reason: access.WithoutSecrets(c.QueryParam("reason")),
 	}
 }
 

@@ -18,19 +18,19 @@ import (
 
 // authorized returns the handler of a route that requires its permission. Requests that change
 // something are recorded in the audit log.
-func (s *Server) authorized(r route) echo.HandlerFunc {
-	if r.permission != access.Public && !slices.Contains(access.Permissions, r.permission) {
-		panic(fmt.Sprintf("admin: the route %s %s requires no known permission", r.method, r.path))
+func (s *Server) authorized(r rest.Route) echo.HandlerFunc {
+	if r.Permission != access.Public && !slices.Contains(access.Permissions, r.Permission) {
+		panic(fmt.Sprintf("admin: the route %s %s requires no known permission", r.Method, r.Path))
 	}
-	handle := r.handle
-	if r.changes() {
+	handle := r.Handle
+	if r.Changes() {
 		handle = s.audited(r)
-	} else if r.permission == access.Payloads {
+	} else if r.Permission == access.Payloads {
 		handle = s.auditedRead(r)
 	}
 	return func(c echo.Context) error {
 		if err := s.authorize(c, r); err != nil {
-			if r.changes() {
+			if r.Changes() {
 				s.record(c, r, err)
 			}
 			return err
@@ -39,14 +39,9 @@ func (s *Server) authorized(r route) echo.HandlerFunc {
 	}
 }
 
-// changes reports whether requests to a route can change something.
-func (r *route) changes() bool {
-	return r.method != http.MethodGet && slices.Contains([]access.Permission{access.Operate, access.Deploy, access.Secure, access.Administer}, r.permission)
-}
-
 // authorize returns an error if the principal of a request must not use a route.
-func (s *Server) authorize(c echo.Context, r route) error {
-	if r.permission == access.Public {
+func (s *Server) authorize(c echo.Context, r rest.Route) error {
+	if r.Permission == access.Public {
 		return nil
 	}
 	p := access.From(c.Request().Context())
@@ -56,9 +51,9 @@ func (s *Server) authorize(c echo.Context, r route) error {
 		return &rest.Error{Status: http.StatusUnauthorized, Message: access.ErrUnauthenticated.Error() +
 			"; send one in the header Authorization: Bearer plt_…, or use `platform login`. The token of the administrator is the one in security.admin-token-file or PLATFORM_ADMIN_TOKEN, or else in the file admin.token in the data directory of this node"}
 	}
-	if !p.Allows(r.permission) {
+	if !p.Allows(r.Permission) {
 		return &rest.Error{Status: http.StatusForbidden, Message: fmt.Sprintf("%s %s requires the role %s; the token %q has %s",
-			r.method, c.Request().URL.Path, access.RolesWith(r.permission), p.Name, joinRoles(p.Roles))}
+			r.Method, c.Request().URL.Path, access.RolesWith(r.Permission), p.Name, joinRoles(p.Roles))}
 	}
 	if p.Limited() {
 		return s.withinLimits(c, r, p)
@@ -88,17 +83,17 @@ var unlimitedRoutes = []string{"/version", "/services", "/query/tables"}
 
 // withinLimits returns an error if a principal that is limited to services or scopes must not use a
 // route. It narrows the query of listings to the limits.
-func (s *Server) withinLimits(c echo.Context, r route, p *access.Principal) error {
+func (s *Server) withinLimits(c echo.Context, r rest.Route, p *access.Principal) error {
 	refusal := outsideLimits(p)
 	names := c.ParamNames()
 	switch {
-	case slices.Contains(unlimitedRoutes, r.path):
+	case slices.Contains(unlimitedRoutes, r.Path):
 		return nil
-	case r.path == queryPath:
+	case r.Path == queryPath:
 		return nil // the tables contain only what is within the limits
-	case slices.Contains(listings, r.path):
+	case slices.Contains(listings, r.Path):
 		return narrow(c, p, refusal)
-	case r.path == batchPath:
+	case r.Path == batchPath:
 		return nil // the handler checks each invocation
 	case slices.Contains(names, "invocation_id"):
 		id, err := ids.ParseInvocation(c.Param("invocation_id"))
@@ -108,7 +103,7 @@ func (s *Server) withinLimits(c echo.Context, r route, p *access.Principal) erro
 		return s.invocationWithin(c.Request().Context(), p, id)
 	case slices.Contains(names, "service"):
 		scope := c.QueryParam("scope") // only reads of state select a scope; other requests concern all scopes
-		if len(p.Scopes) > 0 && (r.permission == access.View || r.path == statePath && r.changes()) {
+		if len(p.Scopes) > 0 && (r.Permission == access.View || r.Path == statePath && r.Changes()) {
 			scope = p.Scopes[0] // the handler checks the scope of the state to change
 		}
 		if p.AllowsTarget(c.Param("service"), scope) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/admin/rest"
 	"platform/internal/access"
 	"platform/internal/feature"
 	"platform/internal/ids"
@@ -64,19 +65,19 @@ func TestEveryRouteRequiresAPermission(t *testing.T) {
 	public := []string{"/health", "/openapi", "/errors", "/errors/:code", "/whoami", loginPath, loginStartPath, loginReturnPath, loginTokenPath, logoutPath}
 	w := newTestServer(t, func(c *Config) { c.Metrics = http.NotFoundHandler() })
 	for _, r := range w.routes() {
-		if r.permission == access.Public {
-			require.Contains(t, public, r.path)
-			require.True(t, r.method == http.MethodGet || r.path == loginTokenPath || r.path == logoutPath, r.path)
+		if r.Permission == access.Public {
+			require.Contains(t, public, r.Path)
+			require.True(t, r.Method == http.MethodGet || r.Path == loginTokenPath || r.Path == logoutPath, r.Path)
 			continue
 		}
-		require.Contains(t, access.Permissions, r.permission, r.path)
-		if r.method != http.MethodGet && r.path != "/query" && !strings.Contains(r.path, "serdes") {
-			require.NotEqual(t, access.View, r.permission, "%s %s changes something", r.method, r.path)
-			require.True(t, r.changes(), "%s %s is not recorded in the audit log", r.method, r.path)
+		require.Contains(t, access.Permissions, r.Permission, r.Path)
+		if r.Method != http.MethodGet && r.Path != "/query" && !strings.Contains(r.Path, "serdes") {
+			require.NotEqual(t, access.View, r.Permission, "%s %s changes something", r.Method, r.Path)
+			require.True(t, r.Changes(), "%s %s is not recorded in the audit log", r.Method, r.Path)
 		}
 	}
 	for _, unknown := range []access.Permission{"", "unknown"} {
-		require.Panics(t, func() { w.newRouter([]route{{http.MethodGet, "/new", unknown, w.health}}) })
+		require.Panics(t, func() { w.newRouter([]rest.Route{rest.Get("/new", unknown, w.health)}) })
 	}
 }
 
@@ -85,7 +86,7 @@ func TestRolesReachTheirRoutesOnly(t *testing.T) {
 	w.probe()
 	checked := 0
 	for _, r := range w.routes() {
-		name := r.method + " " + r.path
+		name := r.Method + " " + r.Path
 		for what, change := range map[string]func(*http.Request){
 			"no token":  func(*http.Request) {},
 			"bad token": func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+access.NewSecret().Text) },
@@ -93,7 +94,7 @@ func TestRolesReachTheirRoutesOnly(t *testing.T) {
 			"in query":  func(r *http.Request) { r.URL.RawQuery = "token=" + w.tokens["admin"] },
 		} {
 			status, _, reached := w.reaches(t, r, change)
-			if r.permission == access.Public {
+			if r.Permission == access.Public {
 				continue
 			}
 			require.False(t, reached, "%s with %s", name, what)
@@ -104,10 +105,10 @@ func TestRolesReachTheirRoutesOnly(t *testing.T) {
 		for _, role := range access.Roles {
 			checked++
 			status, message, reached := w.reaches(t, r, w.as(string(role)))
-			require.Equal(t, role.Allows(r.permission), reached, "%s as %s: %s", name, role, message)
+			require.Equal(t, role.Allows(r.Permission), reached, "%s as %s: %s", name, role, message)
 			if !reached {
 				require.Equal(t, http.StatusForbidden, status, "%s as %s", name, role)
-				require.Contains(t, message, access.RolesWith(r.permission))
+				require.Contains(t, message, access.RolesWith(r.Permission))
 			}
 		}
 	}
@@ -123,15 +124,15 @@ func TestLimitedPrincipalsStayWithinTheirLimits(t *testing.T) {
 	w.invocation = &Invocation{TargetServiceName: "Greeter", Scope: "a"}
 	w.probe()
 	for _, r := range w.routes() {
-		if r.permission == access.Public {
+		if r.Permission == access.Public {
 			continue
 		}
-		name := r.method + " " + r.path
+		name := r.Method + " " + r.Path
 		// The parameters in these paths are other services, and invalid ids.
 		status, _, reached := w.reaches(t, r, w.as("greeter"))
-		free := r.path == "/version" || r.path == "/services" || r.path == "/query/tables" || r.path == queryPath || r.path == batchPath || strings.Contains(r.path, ":invocation_id")
+		free := r.Path == "/version" || r.Path == "/services" || r.Path == "/query/tables" || r.Path == queryPath || r.Path == batchPath || strings.Contains(r.Path, ":invocation_id")
 		for _, listing := range listings {
-			free = free || r.path == listing
+			free = free || r.Path == listing
 		}
 		require.Equal(t, free, reached, name)
 		if !reached {

@@ -79,8 +79,8 @@ func (s *Server) recoverPartitions(c echo.Context) error {
 		return err
 	}
 	if asked.DryRun {
-		c.Set(auditDryRun, true)
-		c.Set(auditNothing, true)
+		rest.OnlyDryRun(c)
+		rest.ChangedNothing(c)
 	}
 	cluster, provisioned := s.registry.Cluster()
 	if !provisioned {

@@ -22,7 +22,7 @@ func override(own *time.Duration, effective time.Duration) *units.Duration {
 func deploymentNotices(d *metadata.Deployment, defaults *metadata.Defaults) []rest.Notice {
 	var list []rest.Notice
 	if d.Unreadable != nil {
-		list = append(list, rest.Notice{Code: errcode.META0020, Message: "the deployment is not used by this node: " + detailOf(d.Unreadable)})
+		list = append(list, rest.Notice{Code: errcode.META0020, Message: "the deployment is not used by this node: " + errcode.Detail(d.Unreadable)})
 	}
 	for _, s := range d.Services {
 		list = append(list, serviceNotices(d, s, defaults)...)

@@ -36,13 +36,13 @@ func (s *Server) registerDeployment(c echo.Context) error {
 		return err
 	}
 	if body.DryRun {
-		c.Set(auditDryRun, true)
+		rest.OnlyDryRun(c)
 	}
 	endpoint, err := body.endpoint()
 	if err != nil {
 		return err
 	}
-	concerns(c, addressOf(endpoint))
+	rest.Concerns(c, addressOf(endpoint))
 	// In version 2 of the API, force is true by default.
 	force := versionOf(c) == 2
 	if body.Force != nil {
@@ -80,7 +80,7 @@ func (s *Server) registerDeployment(c echo.Context) error {
 		return err
 	}
 	if body.DryRun {
-		c.Set(auditNothing, true)
+		rest.ChangedNothing(c)
 	} else {
 		s.log.Info("deployment registered", "deployment_id", registered.Deployment.ID, "address", addressOf(endpoint), "force", force)
 	}
@@ -149,7 +149,7 @@ func (s *Server) discover(ctx context.Context, e discovery.Request) (*metadata.D
 // respondRegistered responds with the result of a registration and additional notices.
 func (s *Server) respondRegistered(c echo.Context, r metadata.Registered, more []rest.Notice) error {
 	if r.Change == metadata.Unchanged {
-		c.Set(auditNothing, true)
+		rest.ChangedNothing(c)
 	}
 	d, status := r.Deployment, http.StatusOK
 	switch {

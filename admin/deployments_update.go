@@ -44,14 +44,14 @@ func (s *Server) updateDeployment(c echo.Context) error {
 		return err
 	}
 	if body.DryRun {
-		c.Set(auditDryRun, true)
+		rest.OnlyDryRun(c)
 	}
 	where := location{body.URI, body.UseHTTP11, body.ARN, body.AssumeRoleARN, body.AdditionalHeaders}
 	if err := where.checkKind(known.Function()); err != nil {
 		return err
 	}
 	if !where.given() && !body.Overwrite {
-		c.Set(auditNothing, true)
+		rest.ChangedNothing(c)
 		return s.respondUpdated(c, known, nil)
 	}
 	endpoint := requestOf(known)
@@ -91,7 +91,7 @@ func (s *Server) updateDeployment(c echo.Context) error {
 		return err
 	}
 	if body.DryRun {
-		c.Set(auditNothing, true)
+		rest.ChangedNothing(c)
 	} else {
 		s.log.Info("deployment updated", "deployment_id", updated.ID, "address", updated.Address(), "overwrite", body.Overwrite)
 	}

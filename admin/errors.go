@@ -122,7 +122,7 @@ func (s *Server) routeHint(r *http.Request) string {
 	first, _, deeper := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	var names []string
 	for _, known := range s.routes() {
-		name, _, _ := strings.Cut(strings.TrimPrefix(known.path, "/"), "/")
+		name, _, _ := strings.Cut(strings.TrimPrefix(known.Path, "/"), "/")
 		names = append(names, name)
 	}
 	slices.Sort(names)

@@ -17,7 +17,6 @@ import (
 	"platform/admin/rest"
 	"platform/internal/access"
 	"platform/internal/ids"
-	"platform/internal/subscription"
 )
 
 // Limits of event streams.
@@ -207,22 +206,7 @@ func (s *Server) sourceOf(topic string) (events.Source, error) {
 // subscriptionsVersion returns the version of the subscriptions, their topic partitions, and the
 // Kafka clusters.
 func (s *Server) subscriptionsVersion(ctx context.Context) (events.Version, error) {
-	list, _ := s.registry.Subscriptions()
-	var statuses StreamStatuses
-	if len(list) > 0 {
-		statuses = s.cfg.Streams.Statuses(ctx, "", false)
-	}
-	views := make([]subscriptionView, len(list))
-	for i := range list {
-		views[i] = s.viewSubscription(&list[i], statuses, true)
-	}
-	// Whoever sees the version knows the rest of the state, and could guess a password offline. A change
-	// of one changes the version of its cluster.
-	clusters := s.kafkaClusters()
-	for i := range clusters {
-		clusters[i].Properties = subscription.Redact(clusters[i].Properties)
-	}
-	return stateVersion([]any{views, clusters}), nil
+	return stateVersion(s.subscriptions.State(ctx)), nil
 }
 
 // stateVersion returns the version of a state.

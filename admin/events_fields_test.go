@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"platform/admin/subscriptions"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -57,6 +59,7 @@ func TestEachFieldOfEventsRefusesWrongValues(t *testing.T) {
 		return string(text)
 	}
 	before := stored()
+	bodyOf := func(route string) reflect.Type { return reflect.TypeOf(descriptions.Operations[route].Body) }
 	names := func(field string) []string { // of which an error names one
 		switch field {
 		case "topics", "topic_pattern":
@@ -75,13 +78,13 @@ func TestEachFieldOfEventsRefusesWrongValues(t *testing.T) {
 		with         string // of a valid request
 		nest         string // of the field, with a verb for it
 	}{
-		{"POST", "/subscriptions", reflect.TypeFor[subscriptionRequest](), `"source":"kafka://main/orders","sink":"service://Counter/add"`, "%s"},
-		{"POST", "/subscriptions", reflect.TypeFor[startObject](), `"source":"kafka://main/orders","sink":"service://Counter/add"`, `"start":{%s}`},
-		{"PATCH", "/subscriptions/" + id, reflect.TypeFor[subscriptionRequest](), "", "%s"},
-		{"POST", "/subscriptions/" + id + "/seek", reflect.TypeFor[seekRequest](), "", "%s"},
-		{"POST", "/subscriptions/" + id + "/seek", reflect.TypeFor[startObject](), "", `"start":{%s}`},
-		{"POST", "/kafka-clusters", reflect.TypeFor[kafkaClusterRequest](), `"name":"new","properties":{"bootstrap.servers":"a:1"}`, "%s"},
-		{"PATCH", "/kafka-clusters/main", reflect.TypeFor[kafkaClusterEdit](), "", "%s"},
+		{"POST", "/subscriptions", bodyOf("POST /subscriptions"), `"source":"kafka://main/orders","sink":"service://Counter/add"`, "%s"},
+		{"POST", "/subscriptions", reflect.TypeFor[subscriptions.StartObject](), `"source":"kafka://main/orders","sink":"service://Counter/add"`, `"start":{%s}`},
+		{"PATCH", "/subscriptions/" + id, bodyOf("PATCH /subscriptions/:subscription"), "", "%s"},
+		{"POST", "/subscriptions/" + id + "/seek", bodyOf("POST /subscriptions/:subscription/seek"), "", "%s"},
+		{"POST", "/subscriptions/" + id + "/seek", reflect.TypeFor[subscriptions.StartObject](), "", `"start":{%s}`},
+		{"POST", "/kafka-clusters", bodyOf("POST /kafka-clusters"), `"name":"new","properties":{"bootstrap.servers":"a:1"}`, "%s"},
+		{"PATCH", "/kafka-clusters/main", bodyOf("PATCH /kafka-clusters/:kafka_cluster"), "", "%s"},
 	} {
 		for field := range request.body.Fields() {
 			name := field.Tag.Get("json")

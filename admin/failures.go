@@ -2,8 +2,10 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/admin/rest"
+	"platform/admin/subscriptions"
 	"platform/internal/ids"
 	"platform/partition/listing"
 )
@@ -49,9 +52,9 @@ type failurePage struct {
 	Other    int            `json:"other,omitempty"`
 	Complete bool           `json:"complete"`
 	// Blocked lists blocked topic partitions; present in the first page only.
-	Blocked []blockedPartition `json:"blocked_topic_partitions,omitempty"`
+	Blocked []subscriptions.BlockedPartition `json:"blocked_topic_partitions,omitempty"`
 	// DeadLetters lists the subscriptions with dead letters; likewise.
-	DeadLetters []deadLetterCount `json:"dead_letters,omitempty"`
+	DeadLetters []subscriptions.DeadLetterCount `json:"dead_letters,omitempty"`
 	Extent
 }
 
@@ -81,7 +84,7 @@ func (s *Server) listFailures(c echo.Context) error {
 	s.marked(all.Groups)
 	page := failurePage{Groups: []FailureGroup{}, Other: all.Other, Complete: all.Extent.Complete(), Extent: all.Extent}
 	if after == nil {
-		page.Blocked, page.DeadLetters = s.undelivered(c.Request().Context(), filter)
+		page.Blocked, page.DeadLetters = s.undeliveredFor(c.Request().Context(), filter)
 	}
 	for i := range all.Groups {
 		g := &all.Groups[i]
@@ -159,4 +162,15 @@ func parseFailureCursor(cursor string) (*failureCursor, error) {
 		return nil, ErrCursor
 	}
 	return &failureCursor{rest.Timestamp(seen), id}, nil
+}
+
+// undeliveredFor returns what event subscriptions could not deliver. It is no invocation: other
+// filters than those for services and handlers exclude it.
+func (s *Server) undeliveredFor(ctx context.Context, f Filter) ([]subscriptions.BlockedPartition, []subscriptions.DeadLetterCount) {
+	services, handlers := f.Services, f.Handlers
+	f.Services, f.Handlers = nil, nil
+	if !reflect.ValueOf(f).IsZero() {
+		return nil, nil
+	}
+	return s.subscriptions.Undelivered(ctx, services, handlers)
 }

@@ -9,13 +9,14 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
+	"platform/admin/rest"
 	"platform/internal/access"
 )
 
 // reaches reports for a request to each route whether its handler would run.
-func (w *testServer) reaches(t *testing.T, r route, change func(*http.Request)) (status int, message string, reached bool) {
+func (w *testServer) reaches(t *testing.T, r rest.Route, change func(*http.Request)) (status int, message string, reached bool) {
 	t.Helper()
-	request := httptest.NewRequest(r.method, "http://localhost:9070"+strings.ReplaceAll(r.path, ":", ""), strings.NewReader("{}"))
+	request := httptest.NewRequest(r.Method, "http://localhost:9070"+strings.ReplaceAll(r.Path, ":", ""), strings.NewReader("{}"))
 	change(request)
 	recorder := httptest.NewRecorder()
 	w.Handler().ServeHTTP(recorder, request)
@@ -36,7 +37,7 @@ func guardedServer(t *testing.T) *testServer {
 func (w *testServer) probe() {
 	routes := w.routes()
 	for i := range routes {
-		routes[i].handle = func(c echo.Context) error {
+		routes[i].Handle = func(c echo.Context) error {
 			c.Response().Header().Set("X-Reached", "yes")
 			return c.NoContent(http.StatusOK)
 		}
@@ -48,18 +49,18 @@ func TestPagesOfOtherSitesReachNoRoute(t *testing.T) {
 	w := guardedServer(t)
 	mutating := 0
 	for _, r := range w.routes() {
-		name := r.method + " " + r.path
+		name := r.Method + " " + r.Path
 		_, _, reached := w.reaches(t, r, func(*http.Request) {})
 		require.True(t, reached, name)
 
 		status, message, reached := w.reaches(t, r, func(r *http.Request) { r.Host = "evil.example:9070" })
-		require.Equal(t, r.path == healthPath, reached, "%s with a foreign host", name)
+		require.Equal(t, r.Path == healthPath, reached, "%s with a foreign host", name)
 		if !reached {
 			require.Equal(t, http.StatusForbidden, status, name)
 			require.Contains(t, message, "admin.allowed-hosts", name)
 		}
 
-		if r.method == http.MethodGet {
+		if r.Method == http.MethodGet {
 			continue
 		}
 		mutating++

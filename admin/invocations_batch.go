@@ -82,7 +82,7 @@ func (s *Server) batch(c echo.Context) error {
 	if err := s.invocationsWithin(ctx, invocations); err != nil {
 		return err
 	}
-	c.Set(auditObjects, r.InvocationIDs)
+	rest.ConcernsEach(c, r.InvocationIDs)
 	switch name {
 	case "restart-as-new":
 		done := batchOf(s, c, invocations, func(id ids.Invocation) (restartedFrom, error) {
@@ -104,7 +104,7 @@ func (s *Server) batch(c echo.Context) error {
 // respondBatch responds to a batch with its result, or with one that contains it.
 func respondBatch[T any](c echo.Context, done *batchResult[T], body any) error {
 	if len(done.Succeeded) == 0 && !done.uncertain {
-		c.Set(auditNothing, true)
+		rest.ChangedNothing(c)
 	}
 	return rest.Respond(c, http.StatusOK, body)
 }

@@ -101,7 +101,7 @@ func (s *Server) createJob(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	concerns(c, job.Operation)
+	rest.Concerns(c, job.Operation)
 	job, err = s.registry.CreateJob(c.Request().Context(), job)
 	if errors.Is(err, metadata.ErrTooManyJobs) {
 		return &rest.Error{Status: http.StatusTooManyRequests, Message: err.Error()}
@@ -173,7 +173,7 @@ func distinctIDs(texts []string) (list []string, err error) {
 // jobFilter converts a filter to a query of GET /invocations, validates it, and adds the default
 // statuses of the operation.
 func jobFilter(fields map[string]json.RawMessage, usual []Status) (string, error) {
-	names := slices.DeleteFunc(operations["GET /invocations"].QueryNames(), func(name string) bool { return slices.Contains(excludedFilters, name) })
+	names := slices.DeleteFunc(descriptions.Operations["GET /invocations"].QueryNames(), func(name string) bool { return slices.Contains(excludedFilters, name) })
 	values := url.Values{}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains(names, name) {

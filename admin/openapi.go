@@ -24,11 +24,11 @@ func (s *Server) openAPI(c echo.Context) error {
 }
 
 // describeAPI generates the OpenAPI document of routes.
-func describeAPI(routes []route, version string) object {
+func describeAPI(routes []rest.Route, version string) object {
 	var described []openapi.Route
 	for _, r := range routes {
-		if r.path != metricsPath { // not for clients of the API
-			described = append(described, openapi.Route{Method: r.method, Path: r.path, Operation: operations[r.method+" "+r.path]})
+		if r.Path != metricsPath { // not for clients of the API
+			described = append(described, openapi.Route{Method: r.Method, Path: r.Path, Operation: descriptions.Operations[r.Method+" "+r.Path]})
 		}
 	}
 	return adminAPI.Document(described, version)
@@ -41,9 +41,7 @@ var adminAPI = openapi.API{
 	PathParameters: pathParameters,
 	Errors:         errorMeanings,
 	ErrorBody:      rest.ErrorBody{},
-	Schemas: openapi.Schemas{
-		Names: componentNames, Types: typeSchemas, Fields: fieldSchemas, FieldMeanings: fieldMeanings,
-	},
+	Schemas:        descriptions.Schemas,
 }
 
 // serviceOpenAPI responds with the OpenAPI document of a service's ingress requests.

@@ -34,7 +34,7 @@ func TestGroupsOfRoutesAreListed(t *testing.T) {
 	text, err := os.ReadFile("../docs/http-api.md")
 	require.NoError(t, err)
 	for _, r := range newTestServer(t, nil).routes() {
-		group, _, _ := strings.Cut(strings.TrimPrefix(r.path, "/"), "/")
+		group, _, _ := strings.Cut(strings.TrimPrefix(r.Path, "/"), "/")
 		if group != "internal" { // for clients of this project
 			require.True(t, regexp.MustCompile("(?m)^\\|.*`/"+regexp.QuoteMeta(group)+"[`/]").Match(text), "the table of docs/http-api.md lacks /%s", group)
 		}

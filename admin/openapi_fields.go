@@ -3,7 +3,7 @@ package admin
 import "reflect"
 
 // fieldSchemas contains the schemas that cannot be derived from the types of the fields.
-var fieldSchemas = merge(specialRegistryFields, specialClusterFields, specialSecurityFields, specialSubscriptionFields)
+var fieldSchemas = merge(specialRegistryFields, specialClusterFields, specialSecurityFields)
 
 var specialRegistryFields = map[string]object{
 	"Deployment.services":                {"type": "array", "items": object{"$ref": "#/components/schemas/Service"}},
@@ -27,7 +27,7 @@ var specialRegistryFields = map[string]object{
 var onMaxAttempts = []string{"Pause", "Kill"}
 
 // fieldMeanings contains descriptions of fields whose names are not self-explanatory.
-var fieldMeanings = merge(registryFieldMeanings, clusterFieldMeanings, securityFieldMeanings, subscriptionFieldMeanings)
+var fieldMeanings = merge(registryFieldMeanings, clusterFieldMeanings, securityFieldMeanings)
 
 var registryFieldMeanings = map[string]string{
 	"RegisterDeploymentRequest.uri":                "Absolute address of an HTTP endpoint. Either this or arn is required.",

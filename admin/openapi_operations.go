@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"platform/admin/openapi"
+	"platform/admin/subscriptions"
 )
 
 // tags are the groups of operations.
@@ -46,10 +47,16 @@ var errorMeanings = map[int]string{
 	http.StatusServiceUnavailable:   "Temporarily unavailable; retry later",
 }
 
-// operations describes the routes, by method and path.
-var operations = merge(
+// descriptions are those of all routes.
+var descriptions = openapi.Join(subscriptions.Description, openapi.Part{
+	Operations: remainingOperations,
+	Schemas:    openapi.Schemas{Names: componentNames, Types: typeSchemas, Fields: fieldSchemas, FieldMeanings: fieldMeanings},
+})
+
+// remainingOperations describes the routes of this package, by method and path.
+var remainingOperations = merge(
 	deploymentOperations, serviceOperations, invocationOperations, stateOperations, ruleOperations, queueOperations, journalOperations, flowViewOperations,
-	serverOperations, clusterOperations, queryOperations, liveOperations, jobOperationsAPI, securityOperations, subscriptionOperations,
+	serverOperations, clusterOperations, queryOperations, liveOperations, jobOperationsAPI, securityOperations,
 )
 
 func merge[V any](tables ...map[string]V) map[string]V {

@@ -23,24 +23,24 @@ func TestOpenAPIDescribesEveryRoute(t *testing.T) {
 	require.Equal(t, "1.0.0", document["info"].(object)["version"])
 	paths := document["paths"].(object)
 	for _, r := range w.routes() {
-		path := openapi.Template(r.path)
+		path := openapi.Template(r.Path)
 		item, _ := paths[path].(object)
-		require.Contains(t, item, strings.ToLower(r.method), r.path)
-		_, described := operations[r.method+" "+r.path]
-		require.True(t, described, "no description of %s %s in admin/openapi_*.go", r.method, r.path)
+		require.Contains(t, item, strings.ToLower(r.Method), r.Path)
+		_, described := descriptions.Operations[r.Method+" "+r.Path]
+		require.True(t, described, "no description of %s %s in admin/openapi_*.go", r.Method, r.Path)
 	}
 	requireSound(t, document)
 
 	// What was written for routes or fields that do not exist would go unnoticed.
 	known := map[string]bool{}
 	for _, r := range w.routes() {
-		known[r.method+" "+r.path] = true
+		known[r.Method+" "+r.Path] = true
 	}
-	for name := range operations {
+	for name := range descriptions.Operations {
 		require.True(t, known[name], "operations has %s, which is no route", name)
 	}
 	schemas := document["components"].(object)["schemas"].(object)
-	for _, name := range slices.Concat(slices.Collect(maps.Keys(fieldMeanings)), slices.Collect(maps.Keys(fieldSchemas))) {
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(descriptions.Schemas.FieldMeanings)), slices.Collect(maps.Keys(descriptions.Schemas.Fields))) {
 		component, field, _ := strings.Cut(name, ".")
 		require.Contains(t, schemas, component)
 		require.Contains(t, schemas[component].(object)["properties"], field, component)

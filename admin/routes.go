@@ -23,140 +23,112 @@ const (
 	maxVersion = 4
 )
 
-// route is one entry of the route table.
-type route struct {
-	method, path string
-	permission   access.Permission // required permission
-	handle       echo.HandlerFunc
-}
-
-func (s *Server) routes() []route {
-	list := []route{
-		{http.MethodPost, "/deployments", access.Deploy, s.registerDeployment},
-		{http.MethodGet, "/deployments", access.View, s.listDeployments},
-		{http.MethodGet, "/deployments/:deployment", access.View, s.getDeployment},
-		{http.MethodPatch, "/deployments/:deployment", access.Deploy, s.updateDeployment},
-		{http.MethodPut, "/deployments/:deployment", access.Deploy, s.updateDeployment},
-		{http.MethodDelete, "/deployments/:deployment", access.Deploy, s.deleteDeployment},
-		{http.MethodGet, "/services", access.View, s.listServices},
-		{http.MethodGet, "/services/:service", access.View, s.getService},
-		{http.MethodPatch, "/services/:service", access.Deploy, s.modifyService},
-		{http.MethodGet, "/services/:service/openapi", access.View, s.serviceOpenAPI},
-		{http.MethodGet, "/services/:service/scopes", access.View, s.listScopes},
-		{http.MethodGet, "/services/:service/handlers", access.View, s.listHandlers},
-		{http.MethodGet, "/services/:service/handlers/:handler", access.View, s.getHandler},
-		{http.MethodGet, "/invocations", access.View, s.listInvocations},
-		{http.MethodGet, "/invocations/counts", access.View, s.countInvocations},
-		{http.MethodGet, "/invocations/:invocation_id", access.View, s.getInvocation},
-		{http.MethodGet, "/invocations/:invocation_id/journal", access.View, s.onInvocation(s.listJournal)},
-		{http.MethodGet, "/invocations/:invocation_id/journal/:index", access.View, s.onInvocation(s.getJournalEntry)},
-		{http.MethodGet, "/invocations/:invocation_id/journal/:index/payload", access.Payloads, s.onInvocation(s.entryPayload)},
-		{http.MethodGet, "/invocations/:invocation_id/events", access.View, s.onInvocation(s.listJournalEvents)},
-		{http.MethodGet, "/invocations/:invocation_id/explain", access.View, s.onInvocation(s.explainInvocation)},
-		{http.MethodDelete, "/invocations/:invocation_id", access.Operate, s.onInvocation(s.terminate)},
-		{http.MethodPatch, "/invocations/:invocation_id/cancel", access.Operate, s.onInvocation(s.cancel)},
-		{http.MethodPatch, "/invocations/:invocation_id/kill", access.Operate, s.onInvocation(s.kill)},
-		{http.MethodPatch, "/invocations/:invocation_id/pause", access.Operate, s.onInvocation(s.pause)},
-		{http.MethodPatch, "/invocations/:invocation_id/resume", access.Operate, s.onInvocation(s.resume)},
-		{http.MethodPatch, "/invocations/:invocation_id/purge", access.Operate, s.onInvocation(s.purge)},
-		{http.MethodPatch, "/invocations/:invocation_id/purge-journal", access.Operate, s.onInvocation(s.purgeJournal)},
-		{http.MethodPatch, "/invocations/:invocation_id/restart-as-new", access.Operate, s.onInvocation(s.restart)},
-		{http.MethodPost, "/invocations/:invocation_id/copy", access.Operate, s.onInvocation(s.copyInvocation)},
-		{http.MethodPost, batchPath, access.Operate, s.batch},
-		{http.MethodGet, "/failures", access.View, s.listFailures},
-		{http.MethodGet, "/failures/:group", access.View, s.getFailure},
-		{http.MethodPatch, "/failures/:group", access.Operate, s.markFailure},
-		{http.MethodPost, "/internal/services/:service/serdes/:operation/:serde", access.Payloads, s.convert},
-		{http.MethodPost, statePath, access.Operate, s.updateState},
-		{http.MethodGet, statePath, access.Payloads, s.getState},
-		{http.MethodGet, "/state-updates/:operation", access.View, s.getStateChange},
-		{http.MethodGet, "/objects", access.View, s.listObjects},
-		{http.MethodGet, "/objects/:service/:key", access.View, s.getObject},
-		{http.MethodGet, "/limits/rules", access.View, s.listRules},
-		{http.MethodPut, "/limits/rules", access.Operate, s.putRules},
-		{http.MethodPost, "/limits/rules/bulk-delete", access.Operate, s.deleteRules},
-		{http.MethodGet, "/limits/counters", access.View, s.listCounters},
-		{http.MethodPost, "/limits/scopes/:scope/pause", access.Operate, s.onScope("pause", s.pauseScope)},
-		{http.MethodPost, "/limits/scopes/:scope/resume", access.Operate, s.onScope("resume", s.resumeScope)},
-		{http.MethodGet, "/limits/rules/:pattern", access.View, s.getRule},
-		{http.MethodPut, "/limits/rules/:pattern", access.Operate, s.putRule},
-		{http.MethodDelete, "/limits/rules/:pattern", access.Operate, s.deleteRule},
-		{http.MethodPost, "/query", access.View, s.runQuery},
-		{http.MethodGet, "/query/tables", access.View, s.listTables},
-		{http.MethodGet, "/vqueues", access.View, s.listQueues},
-		{http.MethodGet, "/vqueues/:vqueue_id", access.View, s.getQueue},
-		{http.MethodPost, "/vqueues/:vqueue_id/pause", access.Operate, s.onQueue("pause", s.pauseQueue)},
-		{http.MethodPost, "/vqueues/:vqueue_id/resume", access.Operate, s.onQueue("resume", s.resumeQueue)},
-		{http.MethodGet, healthPath, access.Public, s.health},
-		{http.MethodGet, "/version", access.View, s.version},
-		{http.MethodGet, "/openapi", access.Public, s.openAPI},
-		{http.MethodGet, "/cluster-health", access.View, s.clusterHealth},
-		{http.MethodGet, "/cluster/config", access.View, s.getClusterConfig},
-		{http.MethodPatch, "/cluster/config", access.Administer, s.setClusterConfig},
-		{http.MethodGet, "/cluster/events", access.View, s.listClusterEvents},
-		{http.MethodGet, logLevelsPath, access.View, s.getLogLevels},
-		{http.MethodPut, logLevelsPath, access.Administer, s.setLogLevels},
-		{http.MethodDelete, logLevelsPath, access.Administer, s.resetLogLevels},
-		{http.MethodGet, "/cluster/secrets", access.View, s.getSecrets},
-		{http.MethodPost, "/cluster/secrets/rotate", access.Administer, s.rotateSecrets},
-		{http.MethodPut, "/cluster/authority", access.Administer, s.putAuthority},
-		{http.MethodPost, "/cluster/join-tokens", access.Administer, s.createJoinToken},
-		{http.MethodGet, "/cluster/join-tokens", access.Secure, s.listJoinTokens},
-		{http.MethodDelete, "/cluster/join-tokens/:join_token", access.Secure, s.revokeJoinToken},
-		{http.MethodPost, "/cluster/provision", access.Administer, s.provision},
-		{http.MethodGet, "/cluster/nodes", access.View, s.listNodes},
-		{http.MethodGet, "/cluster/nodes/:node", access.View, s.getNode},
-		{http.MethodDelete, "/cluster/nodes/:node", access.Administer, s.removeNode},
-		{http.MethodPatch, "/cluster/nodes/:node/drain", access.Administer, s.drainNode(true)},
-		{http.MethodPatch, "/cluster/nodes/:node/undrain", access.Administer, s.drainNode(false)},
-		{http.MethodGet, "/cluster/partitions", access.View, s.listPartitions},
-		{http.MethodPost, "/cluster/partitions/recover", access.Administer, s.recoverPartitions},
-		{http.MethodGet, "/cluster/partitions/:partition", access.View, s.getPartition},
-		{http.MethodPatch, "/cluster/partitions/:partition/transfer", access.Administer, s.transferPartition},
-		{http.MethodPost, "/jobs", access.Operate, s.createJob},
-		{http.MethodGet, "/jobs", access.View, s.listJobs},
-		{http.MethodGet, "/jobs/:job", access.View, s.getJob},
-		{http.MethodDelete, "/jobs/:job", access.Operate, s.stopJob},
-		{http.MethodPost, "/subscriptions", access.Deploy, s.createSubscription},
-		{http.MethodGet, "/subscriptions", access.View, s.listSubscriptions},
-		{http.MethodGet, "/subscriptions/:subscription", access.View, s.getSubscription},
-		{http.MethodPatch, "/subscriptions/:subscription", access.Deploy, s.patchSubscription},
-		{http.MethodDelete, "/subscriptions/:subscription", access.Deploy, s.deleteSubscription},
-		{http.MethodPost, "/subscriptions/:subscription/pause", access.Operate, s.pauseSubscription},
-		{http.MethodPost, "/subscriptions/:subscription/resume", access.Operate, s.resumeSubscription},
-		{http.MethodPost, "/subscriptions/:subscription/seek", access.Operate, s.seekSubscription},
-		{http.MethodGet, recordPath, access.Payloads, s.getRecord},
-		{http.MethodPost, recordPath + "/retry", access.Operate, s.onRecord(s.cfg.Streams.RetryRecord, recordError)},
-		{http.MethodPost, recordPath + "/skip", access.Operate, s.onRecord(s.cfg.Streams.SkipRecord, recordError)},
-		{http.MethodGet, lettersPath, access.View, s.listDeadLetters},
-		{http.MethodPost, lettersPath + "/retry", access.Operate, s.onEachDeadLetter(s.cfg.Streams.RetryDeadLetter)},
-		{http.MethodDelete, lettersPath, access.Operate, s.onEachDeadLetter(s.cfg.Streams.DropDeadLetter)},
-		{http.MethodGet, lettersPath + letterPath, access.Payloads, s.getDeadLetter},
-		{http.MethodPost, lettersPath + letterPath + "/retry", access.Operate, s.onRecord(s.cfg.Streams.RetryDeadLetter, deadLetterError)},
-		{http.MethodDelete, lettersPath + letterPath, access.Operate, s.onRecord(s.cfg.Streams.DropDeadLetter, deadLetterError)},
-		{http.MethodPost, "/kafka-clusters", access.Deploy, s.createKafkaCluster},
-		{http.MethodGet, "/kafka-clusters", access.View, s.listKafkaClusters},
-		{http.MethodGet, "/kafka-clusters/:kafka_cluster", access.View, s.getKafkaCluster},
-		{http.MethodPatch, "/kafka-clusters/:kafka_cluster", access.Deploy, s.patchKafkaCluster},
-		{http.MethodDelete, "/kafka-clusters/:kafka_cluster", access.Deploy, s.deleteKafkaCluster},
-		{http.MethodGet, "/stats", access.View, s.getStats},
-		{http.MethodGet, eventsPath, access.View, s.streamEvents},
-		{http.MethodPost, "/tokens", access.Secure, s.createToken},
-		{http.MethodGet, "/tokens", access.Secure, s.listTokens},
-		{http.MethodDelete, "/tokens/:token", access.Secure, s.revokeToken},
-		{http.MethodGet, loginPath, access.Public, s.loginOptions},
-		{http.MethodGet, loginStartPath, access.Public, s.startLogin},
-		{http.MethodGet, loginReturnPath, access.Public, s.finishLogin},
-		{http.MethodPost, loginTokenPath, access.Public, s.exchangeToken},
-		{http.MethodPost, logoutPath, access.Public, s.logout},
-		{http.MethodGet, "/whoami", access.Public, s.whoAmI},
-		{http.MethodGet, "/audit", access.Secure, s.listAudit},
-		{http.MethodGet, "/audit/verification", access.Secure, s.verifyAudit},
-		{http.MethodGet, "/errors", access.Public, s.listErrors},
-		{http.MethodGet, "/errors/:code", access.Public, s.getError},
+func (s *Server) routes() []rest.Route {
+	list := []rest.Route{
+		rest.Post("/deployments", access.Deploy, s.registerDeployment),
+		rest.Get("/deployments", access.View, s.listDeployments),
+		rest.Get("/deployments/:deployment", access.View, s.getDeployment),
+		rest.Patch("/deployments/:deployment", access.Deploy, s.updateDeployment),
+		rest.Put("/deployments/:deployment", access.Deploy, s.updateDeployment),
+		rest.Delete("/deployments/:deployment", access.Deploy, s.deleteDeployment),
+		rest.Get("/services", access.View, s.listServices),
+		rest.Get("/services/:service", access.View, s.getService),
+		rest.Patch("/services/:service", access.Deploy, s.modifyService),
+		rest.Get("/services/:service/openapi", access.View, s.serviceOpenAPI),
+		rest.Get("/services/:service/scopes", access.View, s.listScopes),
+		rest.Get("/services/:service/handlers", access.View, s.listHandlers),
+		rest.Get("/services/:service/handlers/:handler", access.View, s.getHandler),
+		rest.Get("/invocations", access.View, s.listInvocations),
+		rest.Get("/invocations/counts", access.View, s.countInvocations),
+		rest.Get("/invocations/:invocation_id", access.View, s.getInvocation),
+		rest.Get("/invocations/:invocation_id/journal", access.View, s.onInvocation(s.listJournal)),
+		rest.Get("/invocations/:invocation_id/journal/:index", access.View, s.onInvocation(s.getJournalEntry)),
+		rest.Get("/invocations/:invocation_id/journal/:index/payload", access.Payloads, s.onInvocation(s.entryPayload)),
+		rest.Get("/invocations/:invocation_id/events", access.View, s.onInvocation(s.listJournalEvents)),
+		rest.Get("/invocations/:invocation_id/explain", access.View, s.onInvocation(s.explainInvocation)),
+		rest.Delete("/invocations/:invocation_id", access.Operate, s.onInvocation(s.terminate)),
+		rest.Patch("/invocations/:invocation_id/cancel", access.Operate, s.onInvocation(s.cancel)),
+		rest.Patch("/invocations/:invocation_id/kill", access.Operate, s.onInvocation(s.kill)),
+		rest.Patch("/invocations/:invocation_id/pause", access.Operate, s.onInvocation(s.pause)),
+		rest.Patch("/invocations/:invocation_id/resume", access.Operate, s.onInvocation(s.resume)),
+		rest.Patch("/invocations/:invocation_id/purge", access.Operate, s.onInvocation(s.purge)),
+		rest.Patch("/invocations/:invocation_id/purge-journal", access.Operate, s.onInvocation(s.purgeJournal)),
+		rest.Patch("/invocations/:invocation_id/restart-as-new", access.Operate, s.onInvocation(s.restart)),
+		rest.Post("/invocations/:invocation_id/copy", access.Operate, s.onInvocation(s.copyInvocation)),
+		rest.Post(batchPath, access.Operate, s.batch),
+		rest.Get("/failures", access.View, s.listFailures),
+		rest.Get("/failures/:group", access.View, s.getFailure),
+		rest.Patch("/failures/:group", access.Operate, s.markFailure),
+		rest.Post("/internal/services/:service/serdes/:operation/:serde", access.Payloads, s.convert),
+		rest.Post(statePath, access.Operate, s.updateState),
+		rest.Get(statePath, access.Payloads, s.getState),
+		rest.Get("/state-updates/:operation", access.View, s.getStateChange),
+		rest.Get("/objects", access.View, s.listObjects),
+		rest.Get("/objects/:service/:key", access.View, s.getObject),
+		rest.Get("/limits/rules", access.View, s.listRules),
+		rest.Put("/limits/rules", access.Operate, s.putRules),
+		rest.Post("/limits/rules/bulk-delete", access.Operate, s.deleteRules),
+		rest.Get("/limits/counters", access.View, s.listCounters),
+		rest.Post("/limits/scopes/:scope/pause", access.Operate, s.onScope("pause", s.pauseScope)),
+		rest.Post("/limits/scopes/:scope/resume", access.Operate, s.onScope("resume", s.resumeScope)),
+		rest.Get("/limits/rules/:pattern", access.View, s.getRule),
+		rest.Put("/limits/rules/:pattern", access.Operate, s.putRule),
+		rest.Delete("/limits/rules/:pattern", access.Operate, s.deleteRule),
+		rest.Post("/query", access.View, s.runQuery),
+		rest.Get("/query/tables", access.View, s.listTables),
+		rest.Get("/vqueues", access.View, s.listQueues),
+		rest.Get("/vqueues/:vqueue_id", access.View, s.getQueue),
+		rest.Post("/vqueues/:vqueue_id/pause", access.Operate, s.onQueue("pause", s.pauseQueue)),
+		rest.Post("/vqueues/:vqueue_id/resume", access.Operate, s.onQueue("resume", s.resumeQueue)),
+		rest.Get(healthPath, access.Public, s.health),
+		rest.Get("/version", access.View, s.version),
+		rest.Get("/openapi", access.Public, s.openAPI),
+		rest.Get("/cluster-health", access.View, s.clusterHealth),
+		rest.Get("/cluster/config", access.View, s.getClusterConfig),
+		rest.Patch("/cluster/config", access.Administer, s.setClusterConfig),
+		rest.Get("/cluster/events", access.View, s.listClusterEvents),
+		rest.Get(logLevelsPath, access.View, s.getLogLevels),
+		rest.Put(logLevelsPath, access.Administer, s.setLogLevels),
+		rest.Delete(logLevelsPath, access.Administer, s.resetLogLevels),
+		rest.Get("/cluster/secrets", access.View, s.getSecrets),
+		rest.Post("/cluster/secrets/rotate", access.Administer, s.rotateSecrets),
+		rest.Put("/cluster/authority", access.Administer, s.putAuthority),
+		rest.Post("/cluster/join-tokens", access.Administer, s.createJoinToken),
+		rest.Get("/cluster/join-tokens", access.Secure, s.listJoinTokens),
+		rest.Delete("/cluster/join-tokens/:join_token", access.Secure, s.revokeJoinToken),
+		rest.Post("/cluster/provision", access.Administer, s.provision),
+		rest.Get("/cluster/nodes", access.View, s.listNodes),
+		rest.Get("/cluster/nodes/:node", access.View, s.getNode),
+		rest.Delete("/cluster/nodes/:node", access.Administer, s.removeNode),
+		rest.Patch("/cluster/nodes/:node/drain", access.Administer, s.drainNode(true)),
+		rest.Patch("/cluster/nodes/:node/undrain", access.Administer, s.drainNode(false)),
+		rest.Get("/cluster/partitions", access.View, s.listPartitions),
+		rest.Post("/cluster/partitions/recover", access.Administer, s.recoverPartitions),
+		rest.Get("/cluster/partitions/:partition", access.View, s.getPartition),
+		rest.Patch("/cluster/partitions/:partition/transfer", access.Administer, s.transferPartition),
+		rest.Post("/jobs", access.Operate, s.createJob),
+		rest.Get("/jobs", access.View, s.listJobs),
+		rest.Get("/jobs/:job", access.View, s.getJob),
+		rest.Delete("/jobs/:job", access.Operate, s.stopJob),
+		rest.Get("/stats", access.View, s.getStats),
+		rest.Get(eventsPath, access.View, s.streamEvents),
+		rest.Post("/tokens", access.Secure, s.createToken),
+		rest.Get("/tokens", access.Secure, s.listTokens),
+		rest.Delete("/tokens/:token", access.Secure, s.revokeToken),
+		rest.Get(loginPath, access.Public, s.loginOptions),
+		rest.Get(loginStartPath, access.Public, s.startLogin),
+		rest.Get(loginReturnPath, access.Public, s.finishLogin),
+		rest.Post(loginTokenPath, access.Public, s.exchangeToken),
+		rest.Post(logoutPath, access.Public, s.logout),
+		rest.Get("/whoami", access.Public, s.whoAmI),
+		rest.Get("/audit", access.Secure, s.listAudit),
+		rest.Get("/audit/verification", access.Secure, s.verifyAudit),
+		rest.Get("/errors", access.Public, s.listErrors),
+		rest.Get("/errors/:code", access.Public, s.getError),
 	}
+	list = append(list, s.subscriptions.Routes()...)
 	if s.cfg.Metrics != nil {
-		list = append(list, route{http.MethodGet, metricsPath, access.Metrics, echo.WrapHandler(s.cfg.Metrics)})
+		list = append(list, rest.Get(metricsPath, access.Metrics, echo.WrapHandler(s.cfg.Metrics)))
 	}
 	return list
 }
@@ -164,9 +136,6 @@ func (s *Server) routes() []route {
 const (
 	metricsPath   = "/metrics"
 	logLevelsPath = "/cluster/log-levels"
-	recordPath    = "/subscriptions/:subscription/records/:topic/:topic_partition/:offset"
-	lettersPath   = "/subscriptions/:subscription/dead-letters"
-	letterPath    = "/:topic/:topic_partition/:offset"
 )
 
 // chooseEncoding replaces Accept-Encoding by the encoding to use: the compression looks for gzip
@@ -184,7 +153,7 @@ func chooseEncoding(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-func (s *Server) newRouter(routes []route) *echo.Echo {
+func (s *Server) newRouter(routes []rest.Route) *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c.Response(), c.Request(), err) }
 	e.Use(decodeParameters, rejectUnknownQuery, rejectPreconditions, chooseEncoding)
@@ -194,13 +163,13 @@ func (s *Server) newRouter(routes []route) *echo.Echo {
 		Skipper: func(c echo.Context) bool { return c.Path() == metricsPath || c.Path() == eventsPath },
 	}))
 	for _, r := range routes {
-		methods := []string{r.method}
-		if r.method == http.MethodGet {
+		methods := []string{r.Method}
+		if r.Method == http.MethodGet {
 			methods = append(methods, http.MethodHead)
 		}
 		handle := s.authorized(r)
-		e.Match(methods, r.path, handle)
-		if path, ok := strings.CutSuffix(r.path, emptyParameter); ok {
+		e.Match(methods, r.Path, handle)
+		if path, ok := strings.CutSuffix(r.Path, emptyParameter); ok {
 			e.Match(methods, path, handle)
 		}
 	}
@@ -243,7 +212,7 @@ func decodeParameters(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) root(echo.Context) error {
 	var names []string
 	for _, r := range s.routes() {
-		names = append(names, r.method+" "+r.path)
+		names = append(names, r.Method+" "+r.Path)
 	}
 	return &rest.Error{Status: http.StatusNotFound, Message: "this is the admin API; its routes are " + strings.Join(names, ", ")}
 }

@@ -35,7 +35,7 @@ func (s *Server) putRules(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	concerns(c, listed(changes, func(r flowcontrol.Change) flowcontrol.Pattern { return r.Pattern }))
+	rest.Concerns(c, listed(changes, func(r flowcontrol.Change) flowcontrol.Pattern { return r.Pattern }))
 	rules, err := s.changeRules(c.Request().Context(), changes)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s *Server) deleteRules(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	concerns(c, listed(removals, func(r flowcontrol.Removal) flowcontrol.Pattern { return r.Pattern }))
+	rest.Concerns(c, listed(removals, func(r flowcontrol.Removal) flowcontrol.Pattern { return r.Pattern }))
 	removed := []flowcontrol.Pattern{}
 	if len(removals) > 0 {
 		if removed, err = s.registry.DeleteRules(c.Request().Context(), removals); err != nil {

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -74,7 +73,7 @@ func (s *Server) rotateSecrets(c echo.Context) error {
 		return err
 	}
 	if rotated == 0 {
-		c.Set(auditNothing, true)
+		rest.ChangedNothing(c)
 	}
 	s.log.Info("secrets encrypted with the newest key", "secrets", rotated)
 	view, err := s.viewSecrets(c)
@@ -175,14 +174,6 @@ func missingKeys(state *ClusterState, used map[string]int) (problems []string) {
 		}
 	}
 	return problems
-}
-
-// detailOf returns the message of an error without its code.
-func detailOf(err error) string {
-	if coded, ok := errors.AsType[*errcode.Error](err); ok {
-		return coded.Message
-	}
-	return err.Error()
 }
 
 // keyViews returns the keys of this node, then missing ones.

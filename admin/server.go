@@ -15,6 +15,7 @@ import (
 	"platform/admin/events"
 	"platform/admin/query"
 	"platform/admin/rest"
+	"platform/admin/subscriptions"
 	"platform/admin/ui"
 	"platform/internal/access"
 	"platform/internal/access/oidc"
@@ -33,7 +34,7 @@ type Registry interface {
 	failureMarkRegistry
 	tokenRegistry
 	auditLog
-	subscriptionRegistry
+	subscriptions.Registry
 	secretRegistry
 	authorityRegistry
 	memberRegistry
@@ -109,7 +110,7 @@ type Config struct {
 	// a newer one, or when ctx ends (responses do not wait).
 	AwaitRules func(ctx context.Context, version uint32)
 	// Streams provides the state of the event streams of the cluster (none).
-	Streams Streams
+	Streams subscriptions.Streams
 	// KafkaClusters are the Kafka clusters of the configuration (none).
 	KafkaClusters []subscription.Cluster
 	// now returns the current time (time.Now).
@@ -151,23 +152,23 @@ type Config struct {
 
 // Server serves the admin API.
 type Server struct {
-	cfg         Config
-	registry    Registry
-	discoverer  Discoverer
-	invocations Invocations
-	cluster     Cluster
-	bodies      rest.BodyReader
-	log         *slog.Logger
-	router      *echo.Echo
-	ui          *ui.Handler // nil if disabled
-	active      atomic.Int64
-	shares      *access.Shares // of active
-	quiet       quietRequests
-	logins      *access.Quotas
-	crossOrigin *http.CrossOriginProtection
-	hub         *events.Hub
+	cfg           Config
+	registry      Registry
+	discoverer    Discoverer
+	invocations   Invocations
+	cluster       Cluster
+	bodies        rest.BodyReader
+	log           *slog.Logger
+	router        *echo.Echo
+	ui            *ui.Handler // nil if disabled
+	active        atomic.Int64
+	shares        *access.Shares // of active
+	quiet         quietRequests
+	logins        *access.Quotas
+	crossOrigin   *http.CrossOriginProtection
+	hub           *events.Hub
+	subscriptions *subscriptions.Server
 
-	creating sync.Mutex // held while a subscription or Kafka cluster is counted and stored
 	updating sync.Mutex // held while an update of a deployment is compared with the stored one and stored
 
 	described   sync.Once // covers description, the OpenAPI document
@@ -186,6 +187,11 @@ func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invoc
 	s.hub = events.NewHub(events.Config{
 		MaxSubscriptions: maxStreams, MaxSources: maxSources, MaxClientSubscriptions: maxClientStreams, MaxClientSources: maxClientSources,
 		ReadTimeout: topicReadTimeout,
+	})
+	s.subscriptions = subscriptions.New(subscriptions.Config{
+		Registry: registry, Streams: cfg.Streams, Bodies: s.bodies, KafkaClusters: cfg.KafkaClusters,
+		MaxSubscriptions: cfg.Limits.Subscriptions, MaxKafkaClusters: cfg.Limits.KafkaClusters, FlowControl: cfg.FlowControl,
+		RequireSharedKey: s.requireSharedKey, Now: cfg.now,
 	})
 	if !cfg.DisableUI {
 		s.ui = ui.New(ui.Options{Ingress: s.ingressEndpoint})
@@ -237,7 +243,7 @@ func (c Config) withDefaults() Config {
 		c.Ready = func() error { return nil }
 	}
 	if c.Streams == nil {
-		c.Streams = noStreams{}
+		c.Streams = subscriptions.NoStreams{}
 	}
 	if c.now == nil {
 		c.now = time.Now

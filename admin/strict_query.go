@@ -27,7 +27,7 @@ func rejectUnknownQuery(next echo.HandlerFunc) echo.HandlerFunc {
 		if strings.HasSuffix(path, "/") { // without emptyParameter, see newRouter
 			path += emptyParameter
 		}
-		op, described := operations[method+" "+path]
+		op, described := descriptions.Operations[method+" "+path]
 		if !described || op.AnyQuery {
 			return next(c)
 		}

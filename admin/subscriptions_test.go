@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/admin/subscriptions"
 	"platform/internal/errcode"
 	"platform/internal/feature"
 	"platform/internal/subscription"
@@ -23,14 +24,16 @@ import (
 type fakeStreams struct {
 	starts    []subscription.TopicStart
 	unreached error
-	statuses  StreamStatuses
+	statuses  subscriptions.Statuses
 	record    subscription.Record
 	recordErr error
 	changed   []string
 	letters   []subscription.DeadLetter
 }
 
-func (f *fakeStreams) Statuses(context.Context, string, bool) StreamStatuses { return f.statuses }
+func (f *fakeStreams) Statuses(context.Context, string, bool) subscriptions.Statuses {
+	return f.statuses
+}
 func (f *fakeStreams) ResolveStart(context.Context, *subscription.Subscription, *subscription.Cluster) ([]subscription.TopicStart, error) {
 	return f.starts, f.unreached
 }
@@ -277,7 +280,7 @@ func TestBlockedTopicPartitionsAreFailures(t *testing.T) {
 	w, streams := streaming(t)
 	sub := w.subscribe(t, `{"source":"kafka://main/orders","sink":"service://Counter/add"}`)
 	id := sub["id"].(string)
-	streams.statuses = StreamStatuses{ByID: map[string][]subscription.Status{id: {{Subscription: id, Incarnation: 1, State: subscription.Running, Partitions: []subscription.PartitionStatus{
+	streams.statuses = subscriptions.Statuses{ByID: map[string][]subscription.Status{id: {{Subscription: id, Incarnation: 1, State: subscription.Running, Partitions: []subscription.PartitionStatus{
 		{Topic: "orders", Partition: 0, State: subscription.Running, Position: 3, End: 5},
 		{Topic: "orders", Partition: 1, State: subscription.Blocked, Reason: subscription.KeyMissing, Message: "no key", Since: time.UnixMilli(5000), Position: 4, End: 9,
 			Blocked: &subscription.BlockedRecord{Offset: 4, Reason: subscription.KeyMissing, Message: "no key", ValueSize: 3}},
@@ -333,7 +336,7 @@ func TestDeadLetters(t *testing.T) {
 			Record: subscription.Record{Topic: "orders", Offset: offset, Value: []byte("v"), ValueSize: 1}, Reason: subscription.KeyMissing, Message: "no key", At: time.UnixMilli(5000),
 		})
 	}
-	streams.statuses = StreamStatuses{ByID: map[string][]subscription.Status{id: {{Subscription: id, Incarnation: 1, State: subscription.Running, DeadLetters: 9}}}}
+	streams.statuses = subscriptions.Statuses{ByID: map[string][]subscription.Status{id: {{Subscription: id, Incarnation: 1, State: subscription.Running, DeadLetters: 9}}}}
 	view, _ := w.view(t, "GET", "/subscriptions/"+id, "", 200)
 	require.EqualValues(t, 9, view["dead_letters"])
 	w.failures = &FailureGroups{}

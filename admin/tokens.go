@@ -107,7 +107,7 @@ func (s *Server) createToken(c echo.Context) error {
 		}
 		token.ExpiresAt = time.Now().Add(r.ExpiresIn.Std()).Truncate(time.Millisecond).UTC()
 	}
-	concerns(c, token.ID+" "+token.Name)
+	rest.Concerns(c, token.ID+" "+token.Name)
 	token, err = s.registry.CreateToken(c.Request().Context(), token)
 	if err != nil {
 		return tokenError(err)

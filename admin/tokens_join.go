@@ -96,7 +96,7 @@ func (s *Server) createJoinToken(c echo.Context) error {
 	}
 	token := enroll.NewToken(authority.Hash())
 	hash := token.Hash()
-	concerns(c, token.ID)
+	rest.Concerns(c, token.ID)
 	stored, err := s.registry.CreateJoinToken(c.Request().Context(), metadata.JoinToken{
 		ID: token.ID, Hash: hash[:], Node: r.Node, CreatedBy: rest.Requester(c),
 	}, validity)

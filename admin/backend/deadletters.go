@@ -12,7 +12,7 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// DeadLetters implements admin.Streams.
+// DeadLetters implements subscriptions.Streams.
 func (s *Streams) DeadLetters(ctx context.Context, id string, after *subscription.RecordID, limit int) (letters []subscription.DeadLetter, silent []string) {
 	nodes := s.Nodes.All()
 	found := make([]subscription.DeadLetterPage, len(nodes))
@@ -46,19 +46,19 @@ func (s *Streams) DeadLetters(ctx context.Context, id string, after *subscriptio
 	return letters[:min(limit, len(letters))], silent
 }
 
-// DeadLetter implements admin.Streams.
+// DeadLetter implements subscriptions.Streams.
 func (s *Streams) DeadLetter(ctx context.Context, id subscription.RecordID) (subscription.DeadLetter, error) {
 	return onLeader(ctx, s.Nodes.All(), func(ctx context.Context, node metadata.Node) (subscription.DeadLetter, error) {
 		return s.Nodes.DeadLetter(ctx, node, id)
 	})
 }
 
-// RetryDeadLetter implements admin.Streams.
+// RetryDeadLetter implements subscriptions.Streams.
 func (s *Streams) RetryDeadLetter(ctx context.Context, id subscription.RecordID) error {
 	return s.changeDeadLetter(ctx, id, nodepb.StreamRecordAction_RETRY_DEAD_LETTER)
 }
 
-// DropDeadLetter implements admin.Streams.
+// DropDeadLetter implements subscriptions.Streams.
 func (s *Streams) DropDeadLetter(ctx context.Context, id subscription.RecordID) error {
 	return s.changeDeadLetter(ctx, id, nodepb.StreamRecordAction_DROP_DEAD_LETTER)
 }

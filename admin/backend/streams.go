@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"platform/admin"
 	"platform/admin/query"
+	"platform/admin/subscriptions"
 	"platform/internal/cluster"
 	"platform/internal/subscription"
 	"platform/metadata"
@@ -49,7 +49,7 @@ type Streams struct {
 	Static   []subscription.Cluster // Kafka clusters of the configuration
 }
 
-var _ admin.Streams = (*Streams)(nil)
+var _ subscriptions.Streams = (*Streams)(nil)
 
 // StreamStore has the records of subscriptions and Kafka clusters.
 type StreamStore interface {
@@ -60,9 +60,9 @@ type StreamStore interface {
 // resolveTimeout bounds how long a request waits for brokers.
 const resolveTimeout = 10 * time.Second
 
-// Statuses implements admin.Streams.
-func (s *Streams) Statuses(ctx context.Context, id string, brief bool) admin.StreamStatuses {
-	out := admin.StreamStatuses{ByID: map[string][]subscription.Status{}}
+// Statuses implements subscriptions.Streams.
+func (s *Streams) Statuses(ctx context.Context, id string, brief bool) subscriptions.Statuses {
+	out := subscriptions.Statuses{ByID: map[string][]subscription.Status{}}
 	for _, n := range s.Nodes.Streams(ctx, id, brief) {
 		switch {
 		case status.Code(n.Err) == codes.Unimplemented:
@@ -94,7 +94,7 @@ func (s *Streams) States(ctx context.Context) []query.SubscriptionState {
 	return states
 }
 
-// ResolveStart implements admin.Streams.
+// ResolveStart implements subscriptions.Streams.
 func (s *Streams) ResolveStart(ctx context.Context, sub *subscription.Subscription, c *subscription.Cluster) ([]subscription.TopicStart, error) {
 	if s.Resolver == nil {
 		return nil, errors.New("this server does not read event streams")
@@ -104,18 +104,18 @@ func (s *Streams) ResolveStart(ctx context.Context, sub *subscription.Subscripti
 	return s.Resolver.ResolveStart(ctx, sub, c)
 }
 
-// Record implements admin.Streams.
+// Record implements subscriptions.Streams.
 func (s *Streams) Record(ctx context.Context, id subscription.RecordID) (subscription.Record, error) {
 	return s.onRecord(ctx, id, nodepb.StreamRecordAction_READ)
 }
 
-// RetryRecord implements admin.Streams.
+// RetryRecord implements subscriptions.Streams.
 func (s *Streams) RetryRecord(ctx context.Context, id subscription.RecordID) error {
 	_, err := s.onRecord(ctx, id, nodepb.StreamRecordAction_RETRY)
 	return err
 }
 
-// SkipRecord implements admin.Streams.
+// SkipRecord implements subscriptions.Streams.
 func (s *Streams) SkipRecord(ctx context.Context, id subscription.RecordID) error {
 	_, err := s.onRecord(ctx, id, nodepb.StreamRecordAction_SKIP)
 	return err

@@ -99,6 +99,14 @@ func Text(err error) string {
 	return prefixed(code, err.Error())
 }
 
+// Detail returns the message of err without its code.
+func Detail(err error) string {
+	if coded, ok := errors.AsType[*Error](err); ok {
+		return coded.Message
+	}
+	return err.Error()
+}
+
 func prefixed(code Code, message string) string {
 	mark := "[" + string(code) + "]"
 	message = strings.ReplaceAll(message, mark+" ", "")

@@ -1,4 +1,4 @@
-package admin
+package subscriptions
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 )
 
 func (s *Server) pauseSubscription(c echo.Context) error {
-	request, err := pauseRequest(c, c.QueryParam("reason"))
-	if err != nil {
+	reason := c.QueryParam("reason")
+	if err := rest.CheckReason(reason); err != nil {
 		return err
 	}
 	return s.changeSubscription(c, http.StatusOK, func(sub subscription.Subscription) (subscription.Subscription, error) {
@@ -21,7 +21,7 @@ func (s *Server) pauseSubscription(c echo.Context) error {
 		case sub.Draining:
 			return sub, errDraining
 		case sub.Paused == nil:
-			sub.Paused = &subscription.Pause{By: request.By, Reason: request.Reason, At: s.cfg.now()}
+			sub.Paused = &subscription.Pause{By: rest.Requester(c), Reason: reason, At: s.cfg.Now()}
 		}
 		return sub, nil
 	})
@@ -48,7 +48,7 @@ func (s *Server) seekSubscription(c echo.Context) error {
 		return err
 	}
 	var r seekRequest
-	if err := s.bodies.ReadJSON(c, &r); err != nil {
+	if err := s.cfg.Bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	sub, err := s.subscriptionOf(c)
@@ -119,7 +119,7 @@ func (s *Server) deleteSubscription(c echo.Context) error {
 		}
 		return rest.Done(c, http.StatusAccepted)
 	case sub.Draining: // its time for that began with the first request
-		c.Set(auditNothing, true)
+		rest.ChangedNothing(c)
 		return rest.Done(c, http.StatusAccepted)
 	}
 	_, err = s.registry.ChangeSubscription(c.Request().Context(), sub.ID, func(sub subscription.Subscription) (subscription.Subscription, error) {

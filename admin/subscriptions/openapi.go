@@ -1,13 +1,51 @@
-package admin
+package subscriptions
 
 import (
 	"net/http"
+	"reflect"
 
 	"platform/admin/openapi"
 	"platform/admin/rest"
 )
 
-var subscriptionOperations = map[string]operation{
+// Short names for the tables of descriptions.
+type (
+	object    = openapi.Object
+	operation = openapi.Operation
+	responses = []openapi.Response
+)
+
+// Description describes the routes for the OpenAPI document.
+var Description = openapi.Part{
+	Operations: operations,
+	Schemas:    openapi.Schemas{Names: componentNames, Fields: fieldSchemas, FieldMeanings: fieldMeanings},
+}
+
+var componentNames = map[reflect.Type]string{
+	reflect.TypeFor[BlockedPartition]():    "BlockedTopicPartition",
+	reflect.TypeFor[DeadLetterCount]():     "DeadLetterCount",
+	reflect.TypeFor[subscriptionRequest](): "SubscriptionRequest",
+	reflect.TypeFor[subscriptionView]():    "Subscription",
+	reflect.TypeFor[subscriptionList]():    "SubscriptionList",
+	reflect.TypeFor[startView]():           "SubscriptionStart",
+	reflect.TypeFor[pauseView]():           "SubscriptionPause",
+	reflect.TypeFor[topicPartitionView]():  "TopicPartition",
+	reflect.TypeFor[blockedView]():         "BlockedRecord",
+	reflect.TypeFor[recordView]():          "Record",
+	reflect.TypeFor[deadLetterView]():      "DeadLetter",
+	reflect.TypeFor[deadLetterList]():      "DeadLetterList",
+	reflect.TypeFor[deadLetterRecord]():    "DeadLetterRecord",
+	reflect.TypeFor[deadLetterResult]():    "DeadLetterResult",
+	reflect.TypeFor[deadLetterFailure]():   "DeadLetterFailure",
+	reflect.TypeFor[recordHeaderView]():    "RecordHeader",
+	reflect.TypeFor[bytesView]():           "RecordBytes",
+	reflect.TypeFor[seekRequest]():         "SeekRequest",
+	reflect.TypeFor[kafkaClusterRequest](): "CreateKafkaClusterRequest",
+	reflect.TypeFor[kafkaClusterEdit]():    "UpdateKafkaClusterRequest",
+	reflect.TypeFor[kafkaClusterView]():    "KafkaCluster",
+}
+
+var operations = map[string]operation{
 	"POST /subscriptions": {
 		ID: "create_subscription", Tag: "subscription", Summary: "Deliver the records of Kafka topics to a handler. The start is resolved to offsets before the response, " +
 			"so no later record is missed; if the brokers cannot be reached, the subscription is created with the state error, and resolves its start later. Needs feature level 4",
@@ -120,7 +158,7 @@ var letterPage = []object{
 	openapi.QueryParameter("after", "The field next of the previous page: topic/partition/offset", object{"type": "string"}),
 }
 
-var subscriptionFieldMeanings = map[string]string{
+var fieldMeanings = map[string]string{
 	"SubscriptionRequest.source":            "kafka://<cluster>/<topic>, several topics separated by commas, or kafka://<cluster> with topics or topic_pattern.",
 	"SubscriptionRequest.topics":            "Names of topics, instead of naming them in the source.",
 	"SubscriptionRequest.topic_pattern":     "Regular expression that matches the whole names of topics, instead of naming them; topics that appear later are included.",
@@ -156,7 +194,7 @@ var subscriptionFieldMeanings = map[string]string{
 	"KafkaCluster.static":                   "Whether the configuration of the server defines the cluster (ingress.kafka-clusters).",
 }
 
-var specialSubscriptionFields = map[string]object{
+var fieldSchemas = map[string]object{
 	"SubscriptionRequest.ordering":    {"type": "string", "enum": []string{"key", "partition", "none"}, "default": "key"},
 	"SubscriptionRequest.on_error":    {"type": "string", "enum": []string{"block", "skip", "dead-letter"}, "default": "block"},
 	"SubscriptionRequest.tombstones":  {"type": "string", "enum": []string{"deliver", "skip"}, "default": "deliver"},

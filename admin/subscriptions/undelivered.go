@@ -1,18 +1,17 @@
-package admin
+package subscriptions
 
 import (
 	"cmp"
 	"context"
-	"reflect"
 	"slices"
 
 	"platform/admin/rest"
 	"platform/internal/subscription"
 )
 
-// blockedPartition is a topic partition whose delivery is blocked by a record until an operator
+// BlockedPartition is a topic partition whose delivery is blocked by a record until an operator
 // retries or skips it. The failure inbox lists it beside failed invocations.
-type blockedPartition struct {
+type BlockedPartition struct {
 	Subscription string         `json:"subscription_id"`
 	Source       string         `json:"source"`
 	Service      string         `json:"service"`
@@ -27,9 +26,9 @@ type blockedPartition struct {
 	Record       *blockedView   `json:"record,omitempty"`
 }
 
-// deadLetterCount is a subscription with records that could not be delivered and that the server
+// DeadLetterCount is a subscription with records that could not be delivered and that the server
 // keeps.
-type deadLetterCount struct {
+type DeadLetterCount struct {
 	Subscription string `json:"subscription_id"`
 	Source       string `json:"source"`
 	Service      string `json:"service"`
@@ -40,13 +39,11 @@ type deadLetterCount struct {
 // maxBlocked limits the blocked topic partitions in a page of failures.
 const maxBlocked = 1000
 
-// undelivered returns the blocked topic partitions, the most recent first, and the subscriptions
-// with dead letters. Of the filters, only those for services and handlers apply.
-func (s *Server) undelivered(ctx context.Context, f Filter) (found []blockedPartition, dead []deadLetterCount) {
-	services, handlers := f.Services, f.Handlers
-	f.Services, f.Handlers = nil, nil
+// Undelivered returns the blocked topic partitions, the most recent first, and the subscriptions
+// with dead letters. Those of other services and handlers are omitted, if any are given.
+func (s *Server) Undelivered(ctx context.Context, services, handlers []string) (found []BlockedPartition, dead []DeadLetterCount) {
 	list, _ := s.registry.Subscriptions()
-	if len(list) == 0 || !reflect.ValueOf(f).IsZero() {
+	if len(list) == 0 {
 		return nil, nil
 	}
 	statuses := s.cfg.Streams.Statuses(ctx, "", false)
@@ -58,7 +55,7 @@ func (s *Server) undelivered(ctx context.Context, f Filter) (found []blockedPart
 		_, known := s.kafkaCluster(sub.Cluster)
 		merged := subscription.Merge(sub, statuses.ByID[sub.ID], known)
 		if merged.DeadLetters > 0 {
-			dead = append(dead, deadLetterCount{sub.ID, sub.Source.String(), sub.Service, sub.Handler, merged.DeadLetters})
+			dead = append(dead, DeadLetterCount{sub.ID, sub.Source.String(), sub.Service, sub.Handler, merged.DeadLetters})
 		}
 		for j := range merged.Partitions {
 			if merged.Partitions[j].State == subscription.Blocked {
@@ -66,13 +63,13 @@ func (s *Server) undelivered(ctx context.Context, f Filter) (found []blockedPart
 			}
 		}
 	}
-	slices.SortStableFunc(found, func(a, b blockedPartition) int { return cmp.Compare(b.Since, a.Since) })
+	slices.SortStableFunc(found, func(a, b BlockedPartition) int { return cmp.Compare(b.Since, a.Since) })
 	return found[:min(len(found), maxBlocked)], dead
 }
 
-func viewBlocked(sub *subscription.Subscription, p *subscription.PartitionStatus) blockedPartition {
+func viewBlocked(sub *subscription.Subscription, p *subscription.PartitionStatus) BlockedPartition {
 	view := viewTopicPartition(sub, p)
-	return blockedPartition{
+	return BlockedPartition{
 		Subscription: sub.ID, Source: sub.Source.String(), Service: sub.Service, Handler: sub.Handler, Topic: p.Topic, Partition: p.Partition,
 		Position: p.Position, Reason: view.Reason, Message: view.Message, Since: rest.TimestampOf(p.Since), LagRecords: view.LagRecords, Record: view.Blocked,
 	}

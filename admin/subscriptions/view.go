@@ -1,6 +1,7 @@
-package admin
+package subscriptions
 
 import (
+	"context"
 	"encoding/base64"
 	"time"
 	"unicode/utf8"
@@ -125,9 +126,30 @@ type recordHeaderView struct {
 	Value *bytesView `json:"value"`
 }
 
+// State returns all that is shown of subscriptions, their topic partitions, and the Kafka
+// clusters, to detect changes.
+func (s *Server) State(ctx context.Context) any {
+	list, _ := s.registry.Subscriptions()
+	var statuses Statuses
+	if len(list) > 0 {
+		statuses = s.cfg.Streams.Statuses(ctx, "", false)
+	}
+	views := make([]subscriptionView, len(list))
+	for i := range list {
+		views[i] = s.viewSubscription(&list[i], statuses, true)
+	}
+	// Whoever sees the version knows the rest of the state, and could guess a password offline. A change
+	// of one changes the version of its cluster.
+	clusters := s.kafkaClusters()
+	for i := range clusters {
+		clusters[i].Properties = subscription.Redact(clusters[i].Properties)
+	}
+	return []any{views, clusters}
+}
+
 // viewSubscription returns a subscription with the reports of nodes, and its topic partitions if
 // requested.
-func (s *Server) viewSubscription(sub *subscription.Subscription, statuses StreamStatuses, partitions bool) subscriptionView {
+func (s *Server) viewSubscription(sub *subscription.Subscription, statuses Statuses, partitions bool) subscriptionView {
 	view := subscriptionView{
 		ID: sub.ID, Source: sub.Source.String(), Topics: sub.Topics, TopicPattern: sub.Pattern, Sink: sub.Sink.String(),
 		Options: s.shownOptions(sub), Ordering: sub.Ordering.String(), OnError: sub.OnError.String(), DeadLetterTopic: sub.DeadLetterTopic,

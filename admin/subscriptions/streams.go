@@ -1,4 +1,4 @@
-package admin
+package subscriptions
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 type Streams interface {
 	// Statuses returns the state of a subscription, or of all if id is empty, as reported by the
 	// nodes that respond in time. brief omits topic partitions.
-	Statuses(ctx context.Context, id string, brief bool) StreamStatuses
+	Statuses(ctx context.Context, id string, brief bool) Statuses
 	// ResolveStart requests the start offsets of a subscription from the broker. The error is a
 	// *subscription.BrokerError if it is about the brokers. With the reason TopicMissing, it comes with
 	// the offsets of the other topics: those that do not exist are read from their beginning.
@@ -24,7 +24,7 @@ type Streams interface {
 	SkipRecord(ctx context.Context, id subscription.RecordID) error
 	// DeadLetters returns up to limit dead letters of a subscription, behind one or from the first on
 	// if that is nil, without keys, values and headers. silent lists the nodes that did not
-	// rest.Respond and the partitions that no node leads, whose dead letters are missing.
+	// respond and the partitions that no node leads, whose dead letters are missing.
 	DeadLetters(ctx context.Context, subscription string, after *subscription.RecordID, limit int) (letters []subscription.DeadLetter, silent []string)
 	// DeadLetter returns a dead letter. Errors of this method and of the next two can be
 	// subscription.ErrNotRead, ErrNoDeadLetter and ErrUndeliverable.
@@ -34,44 +34,44 @@ type Streams interface {
 	DropDeadLetter(ctx context.Context, id subscription.RecordID) error
 }
 
-// StreamStatuses contains the reports of nodes, by subscription.
-type StreamStatuses struct {
+// Statuses contains the reports of nodes, by subscription.
+type Statuses struct {
 	ByID map[string][]subscription.Status
 	// Silent lists the nodes that did not report, with the reason.
 	Silent []string
 }
 
-// noStreams is the Streams of a server without event subscriptions.
-type noStreams struct{}
+// NoStreams is the Streams of a server without event subscriptions.
+type NoStreams struct{}
 
 var errNoStreams = errors.New("this node does not read event streams")
 
-func (noStreams) Statuses(context.Context, string, bool) StreamStatuses { return StreamStatuses{} }
-func (noStreams) ResolveStart(context.Context, *subscription.Subscription, *subscription.Cluster) ([]subscription.TopicStart, error) {
+func (NoStreams) Statuses(context.Context, string, bool) Statuses { return Statuses{} }
+func (NoStreams) ResolveStart(context.Context, *subscription.Subscription, *subscription.Cluster) ([]subscription.TopicStart, error) {
 	return nil, errNoStreams
 }
-func (noStreams) Record(context.Context, subscription.RecordID) (subscription.Record, error) {
+func (NoStreams) Record(context.Context, subscription.RecordID) (subscription.Record, error) {
 	return subscription.Record{}, subscription.ErrNotRead
 }
-func (noStreams) RetryRecord(context.Context, subscription.RecordID) error {
+func (NoStreams) RetryRecord(context.Context, subscription.RecordID) error {
 	return subscription.ErrNotRead
 }
-func (noStreams) SkipRecord(context.Context, subscription.RecordID) error {
+func (NoStreams) SkipRecord(context.Context, subscription.RecordID) error {
 	return subscription.ErrNotRead
 }
 
-func (noStreams) DeadLetters(context.Context, string, *subscription.RecordID, int) ([]subscription.DeadLetter, []string) {
+func (NoStreams) DeadLetters(context.Context, string, *subscription.RecordID, int) ([]subscription.DeadLetter, []string) {
 	return nil, nil
 }
 
-func (noStreams) DeadLetter(context.Context, subscription.RecordID) (subscription.DeadLetter, error) {
+func (NoStreams) DeadLetter(context.Context, subscription.RecordID) (subscription.DeadLetter, error) {
 	return subscription.DeadLetter{}, subscription.ErrNotRead
 }
 
-func (noStreams) RetryDeadLetter(context.Context, subscription.RecordID) error {
+func (NoStreams) RetryDeadLetter(context.Context, subscription.RecordID) error {
 	return subscription.ErrNotRead
 }
 
-func (noStreams) DropDeadLetter(context.Context, subscription.RecordID) error {
+func (NoStreams) DropDeadLetter(context.Context, subscription.RecordID) error {
 	return subscription.ErrNotRead
 }

@@ -1,4 +1,4 @@
-package admin
+package subscriptions
 
 import (
 	"context"
@@ -18,9 +18,11 @@ import (
 	"platform/metadata"
 )
 
-// subscriptionRegistry stores event subscriptions and the Kafka clusters that are not in the
+// Registry stores event subscriptions and the Kafka clusters that are not in the
 // configuration.
-type subscriptionRegistry interface {
+type Registry interface {
+	// Schemas returns the registered services, which are the sinks of subscriptions.
+	Schemas() *metadata.Schemas
 	// Subscriptions returns the event subscriptions, sorted by ID, and a channel that is closed
 	// when they or the Kafka clusters change.
 	Subscriptions() ([]subscription.Subscription, <-chan struct{})
@@ -41,7 +43,7 @@ func (s *Server) createSubscription(c echo.Context) error {
 		return err
 	}
 	var r subscriptionRequest
-	if err := s.bodies.ReadJSON(c, &r); err != nil {
+	if err := s.cfg.Bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	sub, err := r.create()
@@ -52,7 +54,7 @@ func (s *Server) createSubscription(c echo.Context) error {
 		return err
 	}
 	from := sub.Source.String() + " " + sub.Sink.String()
-	concerns(c, from) // a subscription that is refused has no ID
+	rest.Concerns(c, from) // a subscription that is refused has no ID
 	sub.ID = s.registry.NewSubscriptionID()
 	notices, unresolved, err := s.prepareSubscription(c.Request().Context(), &sub, check)
 	if err != nil {
@@ -61,11 +63,11 @@ func (s *Server) createSubscription(c echo.Context) error {
 	if err := s.requireKeyForProperties(c.Request().Context(), sub.Properties); err != nil {
 		return err
 	}
-	concerns(c, sub.ID+" "+from)
+	rest.Concerns(c, sub.ID+" "+from)
 	if sub, err = s.storeSubscription(c.Request().Context(), sub); err != nil {
 		return subscriptionError(err)
 	}
-	view := s.viewSubscription(&sub, StreamStatuses{}, false)
+	view := s.viewSubscription(&sub, Statuses{}, false)
 	view.Info = append(view.Info, notices...)
 	if unresolved != nil {
 		view.State, view.Message = subscription.Failed, unresolved.Error()
@@ -81,7 +83,7 @@ func (s *Server) storeSubscription(ctx context.Context, sub subscription.Subscri
 	s.creating.Lock()
 	defer s.creating.Unlock()
 	list, _ := s.registry.Subscriptions()
-	if n, most := len(list), s.cfg.Limits.Subscriptions; most > 0 && n >= most {
+	if n, most := len(list), s.cfg.MaxSubscriptions; most > 0 && n >= most {
 		return sub, errcode.New(errcode.META0021, "there are %d subscriptions, and admin.subscriptions-limit is %d; delete some, or raise the limit", n, most)
 	}
 	return s.registry.CreateSubscription(ctx, sub)
@@ -91,7 +93,7 @@ func (s *Server) storeSubscription(ctx context.Context, sub subscription.Subscri
 func (s *Server) storeKafkaCluster(ctx context.Context, cluster subscription.Cluster) (subscription.Cluster, error) {
 	s.creating.Lock()
 	defer s.creating.Unlock()
-	if n, most := len(s.registry.KafkaClusters()), s.cfg.Limits.KafkaClusters; most > 0 && n >= most {
+	if n, most := len(s.registry.KafkaClusters()), s.cfg.MaxKafkaClusters; most > 0 && n >= most {
 		return cluster, errcode.New(errcode.META0021, "there are %d Kafka clusters, and admin.kafka-clusters-limit is %d; delete some, or raise the limit", n, most)
 	}
 	return s.registry.CreateKafkaCluster(ctx, cluster)
@@ -245,7 +247,7 @@ func (s *Server) subscriptionOf(c echo.Context) (subscription.Subscription, erro
 	if !known {
 		return subscription.Subscription{}, noSubscription(id)
 	}
-	concerns(c, list[at].Source.String()) // the path has only the ID
+	rest.Concerns(c, list[at].Source.String()) // the path has only the ID
 	return list[at], nil
 }
 
@@ -277,7 +279,7 @@ func (s *Server) changeSubscription(c echo.Context, status int, change func(subs
 	if err != nil {
 		return subscriptionError(err)
 	}
-	view := s.viewSubscription(&sub, StreamStatuses{}, false)
+	view := s.viewSubscription(&sub, Statuses{}, false)
 	view.Info = propertyNotices(sub.Properties)
 	return rest.Respond(c, status, view)
 }
@@ -286,7 +288,7 @@ var errDraining = &rest.Error{Status: http.StatusConflict, Message: "the subscri
 
 func (s *Server) patchSubscription(c echo.Context) error {
 	var r subscriptionRequest
-	if err := s.bodies.ReadJSON(c, &r); err != nil {
+	if err := s.cfg.Bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	switch {

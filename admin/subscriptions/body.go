@@ -1,4 +1,4 @@
-package admin
+package subscriptions
 
 import (
 	"bytes"
@@ -166,8 +166,8 @@ func possible(field, text string) bool {
 
 func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
 
-// startObject is the object form of a start.
-type startObject struct {
+// StartObject is the object form of a start.
+type StartObject struct {
 	From      string                     `json:"from"`
 	Timestamp json.RawMessage            `json:"timestamp"`
 	Offsets   map[string]json.RawMessage `json:"offsets"`
@@ -181,13 +181,13 @@ var startKinds = map[string]subscription.StartKind{
 
 // parseStart parses the start of a subscription.
 func parseStart(raw startText, source *subscription.Source) (start subscription.Start, err error) {
-	var o startObject
+	var o StartObject
 	var name string
 	if json.Unmarshal(raw, &name) == nil {
 		o.From = name
 	} else if err := json.Unmarshal(raw, &o); err != nil || isNull(raw) {
 		return start, rest.Unprocessable("the field 'start' must be latest, earliest, group, or an object with from, timestamp, offsets and otherwise")
-	} else if err := rest.CheckFields(raw, reflect.TypeFor[startObject](), "start."); err != nil {
+	} else if err := rest.CheckFields(raw, reflect.TypeFor[StartObject](), "start."); err != nil {
 		return start, err
 	}
 	switch {

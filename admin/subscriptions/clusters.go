@@ -1,4 +1,4 @@
-package admin
+package subscriptions
 
 import (
 	"cmp"
@@ -64,14 +64,14 @@ func (s *Server) kafkaCluster(name string) (subscription.Cluster, bool) {
 
 func (s *Server) createKafkaCluster(c echo.Context) error {
 	var r kafkaClusterRequest
-	if err := s.bodies.ReadJSON(c, &r); err != nil {
+	if err := s.cfg.Bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	cluster := subscription.Cluster{Name: r.Name, Properties: r.Properties}
 	if err := cluster.Check(); err != nil {
 		return err
 	}
-	concerns(c, cluster.Name)
+	rest.Concerns(c, cluster.Name)
 	if err := rejectLocalFiles(r.Properties); err != nil {
 		return err
 	}
@@ -106,11 +106,11 @@ func rejectLocalFiles(properties map[string]string) error {
 	return nil
 }
 
-// requireKeyForProperties is requireSharedKey for properties of Kafka clients, if there are secrets among them.
+// requireKeyForProperties is Config.RequireSharedKey for properties of Kafka clients, if there are secrets among them.
 func (s *Server) requireKeyForProperties(ctx context.Context, properties map[string]string) error {
 	for name := range properties {
 		if subscription.Secret(name) {
-			return s.requireSharedKey(ctx, "credentials")
+			return s.cfg.RequireSharedKey(ctx, "credentials")
 		}
 	}
 	return nil
@@ -183,7 +183,7 @@ func (s *Server) mayChangeKafkaCluster(name string) error {
 func (s *Server) patchKafkaCluster(c echo.Context) error {
 	name := c.Param("kafka_cluster")
 	var r kafkaClusterEdit
-	if err := s.bodies.ReadJSON(c, &r); err != nil {
+	if err := s.cfg.Bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	if err := s.mayChangeKafkaCluster(name); err != nil {
@@ -225,7 +225,7 @@ func (s *Server) deleteKafkaCluster(c echo.Context) error {
 func viewKafkaCluster(c *subscription.Cluster) kafkaClusterView {
 	view := kafkaClusterView{Name: c.Name, Properties: subscription.Redact(c.Properties), CreatedAt: rest.TimestampOf(c.CreatedAt), Static: c.Static}
 	if c.Unreadable != nil {
-		view.Info = append(view.Info, rest.Notice{Code: errcode.META0020, Message: "the cluster is not used by this node: " + detailOf(c.Unreadable)})
+		view.Info = append(view.Info, rest.Notice{Code: errcode.META0020, Message: "the cluster is not used by this node: " + errcode.Detail(c.Unreadable)})
 	}
 	view.Info = append(view.Info, propertyNotices(c.Properties)...)
 	if n := c.Incomplete(); n != "" && c.Unreadable == nil {

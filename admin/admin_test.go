@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -122,7 +123,7 @@ func (w *testServer) Convert(_ context.Context, c discovery.Conversion) (discove
 
 func (w *testServer) Discover(ctx context.Context, e discovery.Request) (*metadata.Deployment, error) {
 	w.asked = append(w.asked, e)
-	offer := w.offers[addressOf(e)]
+	offer := w.offers[cmp.Or(e.ARN, e.URI)]
 	if offer == nil {
 		<-ctx.Done()
 		return nil, ctx.Err()

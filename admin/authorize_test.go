@@ -20,8 +20,13 @@ import (
 )
 
 // secured returns a server that requires tokens, which are the names of its principals.
-func secured(t *testing.T, principals map[string]access.Principal) *testServer {
-	w := newTestServer(t, func(c *Config) { c.Authenticator = &access.Authenticator{Required: true} })
+func secured(t *testing.T, principals map[string]access.Principal, configure ...func(*Config)) *testServer {
+	w := newTestServer(t, func(c *Config) {
+		c.Authenticator = &access.Authenticator{Required: true}
+		for _, change := range configure {
+			change(c)
+		}
+	})
 	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "local", Partitions: 2, FeatureLevel: feature.Level4})
 	require.NoError(t, err)
 	grants := map[string]access.Grant{}

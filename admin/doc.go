@@ -5,6 +5,6 @@
 // document generated from the route table. All errors have the same JSON body: a message and, for
 // errors of the catalogue, a code.
 //
-// Read routes.go first, then errors.go, and deployments_register.go as an example of a request with
+// Read routes.go first, then errors.go, and deployments/register.go as an example of a request with
 // several steps.
 package admin

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -42,16 +41,6 @@ var adminAPI = openapi.API{
 	Errors:         errorMeanings,
 	ErrorBody:      rest.ErrorBody{},
 	Schemas:        descriptions.Schemas,
-}
-
-// serviceOpenAPI responds with the OpenAPI document of a service's ingress requests.
-func (s *Server) serviceOpenAPI(c echo.Context) error {
-	service, err := findService(s.registry.Schemas(), c)
-	if err != nil {
-		return err
-	}
-	ingress := strings.TrimSuffix(s.ingressEndpoint(c.Request()), "/")
-	return rest.Respond(c, http.StatusOK, openapi.Service(service, s.cfg.Defaults(), ingress))
 }
 
 var pathParameters = map[string]string{

@@ -1,60 +1,21 @@
 package admin
 
-import "reflect"
-
 // fieldSchemas contains the schemas that cannot be derived from the types of the fields.
 var fieldSchemas = merge(specialRegistryFields, specialClusterFields, specialSecurityFields)
 
 var specialRegistryFields = map[string]object{
-	"Deployment.services":                {"type": "array", "items": object{"$ref": "#/components/schemas/Service"}},
-	"Deployment.protocol_type":           {"type": "string", "enum": []string{"BidiStream", "RequestResponse"}},
-	"Deployment.http_version":            {"type": "string", "enum": []string{"HTTP/2.0", "HTTP/1.1"}},
-	"Service.ty":                         {"type": "string", "enum": []string{"Service", "VirtualObject", "Workflow"}},
-	"Handler.ty":                         {"type": "string", "enum": []string{"Exclusive", "Shared", "Workflow"}},
-	"RetryPolicy.on_max_attempts":        {"type": "string", "enum": onMaxAttempts},
-	"HandlerRetryPolicy.on_max_attempts": {"type": "string", "enum": onMaxAttempts},
-	"ModifyRetryPolicy.on_max_attempts":  {"type": "string", "enum": onMaxAttempts},
-	"ModifyRetryPolicy.max_attempts":     {"anyOf": []object{{"type": "integer", "minimum": 1}, {"type": "null"}}},
-	"JournalEntry.entry_type":            {"type": "string", "examples": []string{"Command: Run", "Notification: Sleep"}},
-	"RegisterDeploymentRequest.auth":     {"type": "null"},
-	"Precondition.type":                  {"type": "string", "enum": []string{"none", "matches", "does_not_exist"}},
-	"Limits.concurrency":                 {"type": []string{"integer", "null"}, "minimum": 1},
-	"Limits.rate":                        {"type": []string{"string", "null"}, "examples": []string{"100/s", "30/m", "5/10s"}},
-	"Limits.queue_limit":                 {"type": []string{"integer", "null"}, "minimum": 0},
-	"Version.features":                   {"type": "object", "additionalProperties": object{"type": "boolean"}},
+	"JournalEntry.entry_type": {"type": "string", "examples": []string{"Command: Run", "Notification: Sleep"}},
+	"Precondition.type":       {"type": "string", "enum": []string{"none", "matches", "does_not_exist"}},
+	"Limits.concurrency":      {"type": []string{"integer", "null"}, "minimum": 1},
+	"Limits.rate":             {"type": []string{"string", "null"}, "examples": []string{"100/s", "30/m", "5/10s"}},
+	"Limits.queue_limit":      {"type": []string{"integer", "null"}, "minimum": 0},
+	"Version.features":        {"type": "object", "additionalProperties": object{"type": "boolean"}},
 }
-
-var onMaxAttempts = []string{"Pause", "Kill"}
 
 // fieldMeanings contains descriptions of fields whose names are not self-explanatory.
 var fieldMeanings = merge(registryFieldMeanings, clusterFieldMeanings, securityFieldMeanings)
 
 var registryFieldMeanings = map[string]string{
-	"RegisterDeploymentRequest.uri":                "Absolute address of an HTTP endpoint. Either this or arn is required.",
-	"RegisterDeploymentRequest.arn":                "ARN of a function, with its version.",
-	"RegisterDeploymentRequest.additional_headers": "Sent when the endpoint is discovered and with every attempt.",
-	"RegisterDeploymentRequest.metadata":           "Labels stored with the deployment, such as a commit.",
-	"RegisterDeploymentRequest.use_http_11":        "Use HTTP/1.1 for the endpoint. Attempts then run in request-response mode.",
-	"RegisterDeploymentRequest.force":              "Replace the deployment that has this address. Implies breaking. Below /v2 the default is true.",
-	"RegisterDeploymentRequest.breaking":           "Allow changes of the type of services.",
-	"RegisterDeploymentRequest.dry_run":            "Discover and validate, but store nothing.",
-	"RegisterDeploymentRequest.assume_role_arn":    "Role to assume to invoke the function.",
-
-	"UpdateDeploymentRequest.uri":                "New address of an HTTP endpoint.",
-	"UpdateDeploymentRequest.arn":                "New ARN of a function, with its version.",
-	"UpdateDeploymentRequest.additional_headers": "Replaces all headers.",
-	"UpdateDeploymentRequest.assume_role_arn":    "Role to assume to invoke the function; empty for none.",
-	"UpdateDeploymentRequest.overwrite":          "Replace the registered services by those that the endpoint offers, even if that breaks invocations in flight. Otherwise the endpoint must be compatible with the registered services, which do not change.",
-	"UpdateDeploymentRequest.dry_run":            "Discover and validate, but store nothing.",
-
-	"ModifyServiceRequest.public":                        "Whether the service can be called through the ingress.",
-	"ModifyServiceRequest.idempotency_retention":         "How long results of calls with an idempotency key are kept.",
-	"ModifyServiceRequest.workflow_completion_retention": "How long a finished workflow is kept. Workflows only.",
-	"ModifyServiceRequest.journal_retention":             "How long journals are kept after completion.",
-	"ModifyServiceRequest.inactivity_timeout":            "How long an attempt may be inactive before it is asked to suspend.",
-	"ModifyServiceRequest.abort_timeout":                 "How long an attempt may take to suspend before it is aborted.",
-	"ModifyServiceRequest.enable_lazy_state":             "Send state only when it is read.",
-
 	"RuleChange.pattern":           "scope, scope/l1 or scope/l1/l2; each part is exact, or * for any.",
 	"RuleChange.disabled":          "Keep the rule without applying it.",
 	"RuleChange.precondition":      "Condition on the current rule; if it does not hold, nothing is changed.",
@@ -63,12 +24,6 @@ var registryFieldMeanings = map[string]string{
 	"Rule.version":                 "Increases with every change of limits or disabled.",
 	"RuleBook.version":             "Increases with every change that can affect an invocation.",
 
-	"Service.deployment_id":               "Deployment that serves new invocations.",
-	"Service.journal_retention":           "Absent if journals are not kept.",
-	"RetryPolicy.initial_interval":        "Duration before the first retry, such as 1m 30s or PT90S; no retry follows sooner than after 10 ms, whatever the policy or the endpoint says.",
-	"RetryPolicy.max_attempts":            "Includes the first attempt. null: unlimited.",
-	"Handler.public":                      "Whether it can be called through the ingress: both service and handler must be public.",
-	"Deployment.metadata":                 "Labels given at registration.",
 	"Error.field":                         "Field of the request, or property of a Kafka client, that is wrong, if it is one.",
 	"Error.platform_code":                 "Error code, null if the catalogue has none. GET /errors/{code} explains it.",
 	"InvocationPage.next_cursor":          "Cursor of the next page. Absent on the last page.",
@@ -103,8 +58,6 @@ var registryFieldMeanings = map[string]string{
 	"NodeSecretKeys.keys":                 "IDs of its keys, the newest first.",
 	"NodeSecretKeys.problem":              "Why it may be unable to decrypt what this node encrypts. Absent if there is none.",
 	"Node.secret_keys":                    "IDs of its keys for secrets, the newest first.",
-	"Service.overridden":                  "Options of this revision that operators have changed, with the values that its code or the server would give them. Registering the service again restores these.",
-	"Service.server_defaults":             "Names of the options that neither the code nor an operator has set: the configuration of the server determines them.",
 	"QueryLimits.timeout":                 "How long a query may run (admin.query-engine.timeout).",
 	"QueryLimits.max_rows":                "Rows of a result (admin.query-engine.max-rows).",
 	"QueryLimits.max_bytes":               "Bytes of a result (admin.query-engine.max-bytes).",
@@ -149,7 +102,6 @@ var registryFieldMeanings = map[string]string{
 	"Version.commit":                      "Commit of the source that the server was built from. Absent if unknown.",
 	"Version.go_version":                  "Go version, operating system and processor of the build.",
 	"Version.supported_feature_level":     "Highest feature level that this server supports. The cluster's may be lower.",
-	"RegisterDeploymentResponse.info":     "Notices about settings without the expected effect.",
 
 	"FailurePage.blocked_topic_partitions": "Topic partitions of event subscriptions that wait for an operator, up to 1,000, the latest first. Only on the first page, and without filters other than service and handler.",
 	"FailurePage.dead_letters":             "Event subscriptions with records that could not be delivered and that the server keeps. Likewise only on the first page.",
@@ -170,20 +122,4 @@ var registryFieldMeanings = map[string]string{
 	"ObjectDetail.queue":                   "The first 100 invocations that wait for the key.",
 	"ObjectDetail.promises":                "Of workflows, at most 1000.",
 	"WorkflowPromise.value_utf8":           "Value, if it is valid UTF-8 and the token permits to read payloads.",
-}
-
-// deploymentList is the list of deployments that contain only the names of services.
-func deploymentList() object {
-	return object{
-		"type": "object", "required": []string{"deployments"},
-		"properties": object{"deployments": object{"type": "array", "items": object{
-			"description": "A Deployment, whose services have only their names and revisions.",
-			"type":        "object", "required": []string{"id", "services"},
-			"properties": object{
-				"id":       object{"type": "string"},
-				"services": object{"type": "array", "items": reflect.TypeFor[serviceRevision]()},
-			},
-			"additionalProperties": true,
-		}}},
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 
+	"platform/admin/deployments"
 	"platform/admin/openapi"
 	"platform/admin/subscriptions"
 )
@@ -48,14 +49,14 @@ var errorMeanings = map[int]string{
 }
 
 // descriptions are those of all routes.
-var descriptions = openapi.Join(subscriptions.Description, openapi.Part{
+var descriptions = openapi.Join(deployments.Description, subscriptions.Description, openapi.Part{
 	Operations: remainingOperations,
 	Schemas:    openapi.Schemas{Names: componentNames, Types: typeSchemas, Fields: fieldSchemas, FieldMeanings: fieldMeanings},
 })
 
 // remainingOperations describes the routes of this package, by method and path.
 var remainingOperations = merge(
-	deploymentOperations, serviceOperations, invocationOperations, stateOperations, ruleOperations, queueOperations, journalOperations, flowViewOperations,
+	invocationOperations, stateOperations, ruleOperations, queueOperations, journalOperations, flowViewOperations,
 	serverOperations, clusterOperations, queryOperations, liveOperations, jobOperationsAPI, securityOperations,
 )
 
@@ -65,66 +66,6 @@ func merge[V any](tables ...map[string]V) map[string]V {
 		maps.Copy(all, table)
 	}
 	return all
-}
-
-var deploymentOperations = map[string]operation{
-	"POST /deployments": {
-		ID: "register_deployment", Tag: "deployment", Body: registration{},
-		Summary:   "Discover the services of an endpoint and register them",
-		Responses: responses{openapi.Returns(http.StatusCreated, "The address was new", registeredView{}), openapi.Returns(http.StatusOK, "The address was known: unchanged, or replaced if forced", registeredView{})},
-		Errors:    []int{400, 409, 415, 422, 502, 503},
-	},
-	"GET /deployments": {
-		ID: "list_deployments", Tag: "deployment", Summary: "List deployments, the oldest first",
-		Responses: openapi.OK("All deployments", deploymentList()),
-	},
-	"GET /deployments/:deployment": {
-		ID: "get_deployment", Tag: "deployment", Summary: "Show a deployment and its services as of its revisions",
-		Responses: openapi.OK("The deployment", deploymentView{}), Errors: []int{400, 404},
-	},
-	"PATCH /deployments/:deployment": updateOperation("update_deployment"),
-	"PUT /deployments/:deployment":   updateOperation("replace_deployment"),
-	"DELETE /deployments/:deployment": {
-		ID: "delete_deployment", Tag: "deployment", Summary: "Delete a deployment that is no longer needed",
-		Query:     []object{openapi.QueryParameter("force", "Delete it even if invocations need it or it serves new invocations.", object{"type": "boolean", "default": false})},
-		Responses: responses{openapi.Returns(http.StatusAccepted, "Deleted", nil)},
-		Errors:    []int{400, 404, 409, 503},
-	},
-}
-
-func updateOperation(id string) operation {
-	return operation{
-		ID: id, Tag: "deployment", Body: deploymentUpdate{},
-		Summary:   "Change a deployment in place: invocations in flight continue at the new address",
-		Responses: openapi.OK("The updated deployment", deploymentView{}), Errors: []int{400, 404, 409, 415, 422, 502, 503},
-	}
-}
-
-var serviceOperations = map[string]operation{
-	"GET /services": {
-		ID: "list_services", Tag: "service", Summary: "List services, sorted by name",
-		Responses: openapi.OK("The latest revision of every service", openapi.ListOf[serviceView]("services")),
-	},
-	"GET /services/:service": {
-		ID: "get_service", Tag: "service", Summary: "Show a service",
-		Responses: openapi.OK("Its latest revision", serviceView{}), Errors: []int{404},
-	},
-	"PATCH /services/:service": {
-		ID: "modify_service", Tag: "service", Summary: "Change options of a service until its next revision", Body: serviceChange{},
-		Responses: openapi.OK("The updated service", serviceView{}), Errors: []int{400, 404, 415, 422, 503},
-	},
-	"GET /services/:service/openapi": {
-		ID: "get_service_openapi", Tag: "service", Summary: "Describe the calls of a service, for clients of the ingress",
-		Responses: openapi.OK("An OpenAPI document", object{"type": "object"}), Errors: []int{404},
-	},
-	"GET /services/:service/handlers": {
-		ID: "list_handlers", Tag: "service_handler", Summary: "List the handlers of a service",
-		Responses: openapi.OK("Its handlers", openapi.ListOf[handlerView]("handlers")), Errors: []int{404},
-	},
-	"GET /services/:service/handlers/:handler": {
-		ID: "get_handler", Tag: "service_handler", Summary: "Show a handler",
-		Responses: openapi.OK("The handler", handlerView{}), Errors: []int{404},
-	},
 }
 
 var serverOperations = map[string]operation{

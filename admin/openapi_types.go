@@ -12,18 +12,6 @@ import (
 
 // componentNames maps types to the names of their components, if these differ.
 var componentNames = map[reflect.Type]string{
-	reflect.TypeFor[registration]():       "RegisterDeploymentRequest",
-	reflect.TypeFor[registeredView]():     "RegisterDeploymentResponse",
-	reflect.TypeFor[deploymentUpdate]():   "UpdateDeploymentRequest",
-	reflect.TypeFor[deploymentView]():     "Deployment",
-	reflect.TypeFor[serviceRevision]():    "ServiceRevision",
-	reflect.TypeFor[serviceView]():        "Service",
-	reflect.TypeFor[overriddenView]():     "OverriddenOptions",
-	reflect.TypeFor[serviceChange]():      "ModifyServiceRequest",
-	reflect.TypeFor[retryChange]():        "ModifyRetryPolicy",
-	reflect.TypeFor[retryView]():          "RetryPolicy",
-	reflect.TypeFor[retryOverrideView]():  "HandlerRetryPolicy",
-	reflect.TypeFor[handlerView]():        "Handler",
 	reflect.TypeFor[rest.Notice]():        "Info",
 	reflect.TypeFor[rest.ErrorBody]():     "Error",
 	reflect.TypeFor[errorView]():          "ErrorCode",

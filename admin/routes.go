@@ -1,11 +1,11 @@
 package admin
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -24,20 +24,8 @@ const (
 )
 
 func (s *Server) routes() []rest.Route {
-	list := []rest.Route{
-		rest.Post("/deployments", access.Deploy, s.registerDeployment),
-		rest.Get("/deployments", access.View, s.listDeployments),
-		rest.Get("/deployments/:deployment", access.View, s.getDeployment),
-		rest.Patch("/deployments/:deployment", access.Deploy, s.updateDeployment),
-		rest.Put("/deployments/:deployment", access.Deploy, s.updateDeployment),
-		rest.Delete("/deployments/:deployment", access.Deploy, s.deleteDeployment),
-		rest.Get("/services", access.View, s.listServices),
-		rest.Get("/services/:service", access.View, s.getService),
-		rest.Patch("/services/:service", access.Deploy, s.modifyService),
-		rest.Get("/services/:service/openapi", access.View, s.serviceOpenAPI),
+	list := slices.Concat(s.deployments.Routes(), []rest.Route{
 		rest.Get("/services/:service/scopes", access.View, s.listScopes),
-		rest.Get("/services/:service/handlers", access.View, s.listHandlers),
-		rest.Get("/services/:service/handlers/:handler", access.View, s.getHandler),
 		rest.Get("/invocations", access.View, s.listInvocations),
 		rest.Get("/invocations/counts", access.View, s.countInvocations),
 		rest.Get("/invocations/:invocation_id", access.View, s.getInvocation),
@@ -59,7 +47,6 @@ func (s *Server) routes() []rest.Route {
 		rest.Get("/failures", access.View, s.listFailures),
 		rest.Get("/failures/:group", access.View, s.getFailure),
 		rest.Patch("/failures/:group", access.Operate, s.markFailure),
-		rest.Post("/internal/services/:service/serdes/:operation/:serde", access.Payloads, s.convert),
 		rest.Post(statePath, access.Operate, s.updateState),
 		rest.Get(statePath, access.Payloads, s.getState),
 		rest.Get("/state-updates/:operation", access.View, s.getStateChange),
@@ -125,8 +112,7 @@ func (s *Server) routes() []rest.Route {
 		rest.Get("/audit/verification", access.Secure, s.verifyAudit),
 		rest.Get("/errors", access.Public, s.listErrors),
 		rest.Get("/errors/:code", access.Public, s.getError),
-	}
-	list = append(list, s.subscriptions.Routes()...)
+	}, s.subscriptions.Routes())
 	if s.cfg.Metrics != nil {
 		list = append(list, rest.Get(metricsPath, access.Metrics, echo.WrapHandler(s.cfg.Metrics)))
 	}
@@ -248,7 +234,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.ui.ServeHTTP(w, r)
 		return
 	}
-	ctx := context.WithValue(r.Context(), versionKey{}, version)
+	ctx := rest.WithVersion(r.Context(), version)
 	if p, err := s.cfg.Authenticator.Authenticate(r); err == nil {
 		ctx = access.With(ctx, p)
 	}
@@ -275,14 +261,6 @@ func (s *Server) recoverPanic(w http.ResponseWriter, r *http.Request) {
 		s.log.Error("request panicked", "method", r.Method, "path", r.URL.Path, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
 		s.fail(w, r, &rest.Error{Status: http.StatusInternalServerError, Message: internalError})
 	}
-}
-
-type versionKey struct{}
-
-// versionOf returns the API version that a request selects.
-func versionOf(c echo.Context) int {
-	version, _ := c.Request().Context().Value(versionKey{}).(int)
-	return version
 }
 
 // versionPrefix returns the version prefix of a path, such as /v3, and its version. Without a

@@ -126,14 +126,6 @@ func keyProblem(secrets *metadata.SecretsState, n *NodeState) string {
 	return ""
 }
 
-// requireKeyForHeaders is requireSharedKey for the headers of a deployment, if there are any.
-func (s *Server) requireKeyForHeaders(ctx context.Context, headers map[string]string) error {
-	if len(headers) == 0 {
-		return nil
-	}
-	return s.requireSharedKey(ctx, "headers of the deployment")
-}
-
 // requireSharedKey refuses to store secrets that are encrypted with a key that other nodes do not
 // have: they could neither invoke the deployment nor read the topics. What nodes that do not respond
 // have is unknown. what names the secrets.

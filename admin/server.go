@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/deployments"
 	"platform/admin/events"
 	"platform/admin/query"
 	"platform/admin/rest"
@@ -20,6 +21,7 @@ import (
 	"platform/internal/access"
 	"platform/internal/access/oidc"
 	"platform/internal/feature"
+	"platform/internal/ids"
 	"platform/internal/subscription"
 	"platform/invoker/discovery"
 	"platform/metadata"
@@ -28,7 +30,7 @@ import (
 // Registry is the metadata of the cluster. A change is visible to readers when the method that made
 // it returns. Each part is declared in the file of its routes.
 type Registry interface {
-	deploymentRegistry
+	deployments.Registry
 	ruleRegistry
 	jobRegistry
 	failureMarkRegistry
@@ -40,19 +42,9 @@ type Registry interface {
 	memberRegistry
 }
 
-// Discoverer sends discovery requests to endpoints. *discovery.Discoverer implements it.
-type Discoverer interface {
-	// Discover returns the deployment as announced by the endpoint, without ID, creation time,
-	// labels and revisions. An invalid endpoint is an error with a code or a
-	// *discovery.InvalidError; other errors are mapped to status 502.
-	Discover(context.Context, discovery.Request) (*metadata.Deployment, error)
-	// Convert converts a value at a deployment. Its errors are those of Discover.
-	Convert(context.Context, discovery.Conversion) (discovery.Converted, error)
-}
-
 var (
-	_ Registry   = (*metadata.Store)(nil)
-	_ Discoverer = (*discovery.Discoverer)(nil)
+	_ Registry               = (*metadata.Store)(nil)
+	_ deployments.Discoverer = (*discovery.Discoverer)(nil)
 )
 
 // Limits bound what clients send, and how much of it is stored. Zero values select the default in
@@ -154,7 +146,6 @@ type Config struct {
 type Server struct {
 	cfg           Config
 	registry      Registry
-	discoverer    Discoverer
 	invocations   Invocations
 	cluster       Cluster
 	bodies        rest.BodyReader
@@ -167,26 +158,27 @@ type Server struct {
 	logins        *access.Quotas
 	crossOrigin   *http.CrossOriginProtection
 	hub           *events.Hub
+	deployments   *deployments.Server
 	subscriptions *subscriptions.Server
-
-	updating sync.Mutex // held while an update of a deployment is compared with the stored one and stored
 
 	described   sync.Once // covers description, the OpenAPI document
 	description object
 }
 
-// compareTimeout limits the discovery request that a registration without effect makes to compare
-// the endpoint with the registered deployment.
-const compareTimeout = 2 * time.Second
-
 // New returns a server.
-func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invocations, cluster Cluster) *Server {
+func New(cfg Config, registry Registry, discoverer deployments.Discoverer, invocations Invocations, cluster Cluster) *Server {
 	cfg = cfg.withDefaults()
-	s := &Server{cfg: cfg, registry: registry, discoverer: discoverer, invocations: invocations, cluster: cluster, log: cfg.Logger}
+	s := &Server{cfg: cfg, registry: registry, invocations: invocations, cluster: cluster, log: cfg.Logger}
 	s.bodies = rest.BodyReader{Limit: cfg.Limits.body, Timeout: cfg.Limits.bodyTimeout}
 	s.hub = events.NewHub(events.Config{
 		MaxSubscriptions: maxStreams, MaxSources: maxSources, MaxClientSubscriptions: maxClientStreams, MaxClientSources: maxClientSources,
 		ReadTimeout: topicReadTimeout,
+	})
+	s.deployments = deployments.New(deployments.Config{
+		Registry: registry, Discoverer: discoverer, InUse: func(ctx context.Context, id ids.Deployment) (int, error) { return invocations.InUse(ctx, id) },
+		Bodies: s.bodies, MaxDeployments: cfg.Limits.Deployments, MaxServices: cfg.Limits.Services, RoutingHeaders: cfg.RoutingHeaders,
+		Defaults: cfg.Defaults, SecurityMode: cfg.SecurityMode, RequireSharedKey: s.requireSharedKey, DiscoveryTimeout: cfg.discoveryTimeout,
+		IngressEndpoint: s.ingressEndpoint, Logger: cfg.Logger,
 	})
 	s.subscriptions = subscriptions.New(subscriptions.Config{
 		Registry: registry, Streams: cfg.Streams, Bodies: s.bodies, KafkaClusters: cfg.KafkaClusters,

@@ -1,4 +1,4 @@
-package admin
+package deployments
 
 import (
 	"bytes"
@@ -45,7 +45,7 @@ func (s *Server) modifyService(c echo.Context) error {
 		return err
 	}
 	var body serviceChange
-	if err := s.bodies.ReadJSON(c, &body); err != nil {
+	if err := s.cfg.Bodies.ReadJSON(c, &body); err != nil {
 		return err
 	}
 	options, err := body.options()

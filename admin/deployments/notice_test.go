@@ -1,4 +1,4 @@
-package admin
+package deployments
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ import (
 )
 
 func TestNoticesOfWhatTheServerBounds(t *testing.T) {
-	hour := time.Hour
+	hour, unlimited := time.Hour, metadata.UnlimitedAttempts
 	defaults := metadata.StandardDefaults()
 	defaults.MaxJournalRetention, defaults.MaxIdempotencyRetention, defaults.MaxWorkflowRetention, defaults.MaxRetryAttempts = &hour, &hour, &hour, 10
 	unbounded := metadata.StandardDefaults()
@@ -21,7 +21,7 @@ func TestNoticesOfWhatTheServerBounds(t *testing.T) {
 			JournalRetention: &d, IdempotencyRetention: &d, WorkflowRetention: &d, Retry: metadata.RetryOptions{MaxAttempts: &attempts},
 		}
 	}
-	within, beyond, endless := options(time.Hour, 10), options(2*time.Hour, 11), metadata.Options{Retry: metadata.RetryOptions{MaxAttempts: ptr(metadata.UnlimitedAttempts)}}
+	within, beyond, endless := options(time.Hour, 10), options(2*time.Hour, 11), metadata.Options{Retry: metadata.RetryOptions{MaxAttempts: &unlimited}}
 
 	require.Equal(t, []rest.Notice{
 		{Code: errcode.RT0022, Message: "the journal retention 2h of service S exceeds the server's maximum and was set to 1h"},
@@ -39,7 +39,7 @@ func TestNoticesOfWhatTheServerBounds(t *testing.T) {
 
 func TestNoticeOfTimeoutsWithoutEffect(t *testing.T) {
 	defaults := metadata.StandardDefaults()
-	options := metadata.Options{InactivityTimeout: ptr(time.Minute)}
+	options := metadata.Options{InactivityTimeout: new(time.Minute)}
 	s := &metadata.Service{Name: "S", Options: options, Handlers: []*metadata.Handler{{Name: "h", Options: options}, {Name: "i"}}}
 	for name, tc := range map[string]struct {
 		deployment metadata.Deployment

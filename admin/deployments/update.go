@@ -1,4 +1,4 @@
-package admin
+package deployments
 
 import (
 	"cmp"
@@ -40,7 +40,7 @@ func (s *Server) updateDeployment(c echo.Context) error {
 		return err
 	}
 	var body deploymentUpdate
-	if err := s.bodies.ReadJSON(c, &body); err != nil {
+	if err := s.cfg.Bodies.ReadJSON(c, &body); err != nil {
 		return err
 	}
 	if body.DryRun {

@@ -1,4 +1,4 @@
-package admin
+package deployments
 
 import (
 	"fmt"
@@ -41,7 +41,7 @@ func (s *Server) convert(c echo.Context) error {
 	if d.Unreadable != nil {
 		return d.Unreadable
 	}
-	body, release, err := s.bodies.ReadBytes(c)
+	body, release, err := s.cfg.Bodies.ReadBytes(c)
 	if err != nil {
 		return err
 	}

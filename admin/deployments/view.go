@@ -1,4 +1,4 @@
-package admin
+package deployments
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package admin
+package deployments
 
 import (
 	"cmp"
@@ -16,9 +16,11 @@ import (
 	"platform/metadata"
 )
 
-// deploymentRegistry stores deployments, and the options of their services.
-type deploymentRegistry interface {
+// Registry stores deployments, and the options of their services.
+type Registry interface {
 	Schemas() *metadata.Schemas
+	// Nodes returns the members of the cluster, whose addresses are no endpoints.
+	Nodes() []metadata.Node
 	RegisterDeployment(context.Context, metadata.Registration) (metadata.Registered, error)
 	// PlanDeployment validates a registration and returns its result without storing it.
 	PlanDeployment(metadata.Registration) (metadata.Registered, error)
@@ -84,7 +86,7 @@ func (s *Server) drained(c echo.Context, schemas *metadata.Schemas, d *metadata.
 			latest = append(latest, service.Name)
 		}
 	}
-	unfinished, err := s.invocations.InUse(c.Request().Context(), d.ID)
+	unfinished, err := s.cfg.InUse(c.Request().Context(), d.ID)
 	if err != nil {
 		return fmt.Errorf("count invocations of deployment %s: %w", d.ID, err)
 	}

@@ -1,4 +1,4 @@
-package admin
+package deployments
 
 import (
 	"context"
@@ -32,7 +32,7 @@ type registration struct {
 // registerDeployment discovers an endpoint and registers its services.
 func (s *Server) registerDeployment(c echo.Context) error {
 	var body registration
-	if err := s.bodies.ReadJSON(c, &body); err != nil {
+	if err := s.cfg.Bodies.ReadJSON(c, &body); err != nil {
 		return err
 	}
 	if body.DryRun {
@@ -44,7 +44,7 @@ func (s *Server) registerDeployment(c echo.Context) error {
 	}
 	rest.Concerns(c, addressOf(endpoint))
 	// In version 2 of the API, force is true by default.
-	force := versionOf(c) == 2
+	force := rest.VersionOf(c) == 2
 	if body.Force != nil {
 		force = *body.Force
 	}
@@ -54,7 +54,7 @@ func (s *Server) registerDeployment(c echo.Context) error {
 		known := schemas.Find(addressOf(endpoint), endpoint.AdditionalHeaders, s.cfg.RoutingHeaders)
 		if len(known) > 0 {
 			unchanged := metadata.Registered{Deployment: known[0], Change: metadata.Unchanged}
-			if versionOf(c) == 2 {
+			if rest.VersionOf(c) == 2 {
 				return s.respondRegistered(c, unchanged, nil)
 			}
 			notices := append(ignoredFields(&body, endpoint, known[0]), s.compareEndpoint(ctx, endpoint, known[0])...)
@@ -74,7 +74,7 @@ func (s *Server) registerDeployment(c echo.Context) error {
 	}
 	registered, err := s.store(ctx, body.DryRun, metadata.Registration{
 		Deployment: body.deployment(endpoint, discovered),
-		Force:      force, Breaking: body.Breaking, RoutingHeaders: s.cfg.RoutingHeaders, Limit: s.cfg.Limits.Deployments,
+		Force:      force, Breaking: body.Breaking, RoutingHeaders: s.cfg.RoutingHeaders, Limit: s.cfg.MaxDeployments,
 	})
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (s *Server) registerDeployment(c echo.Context) error {
 
 // checkServices refuses a deployment with too many services.
 func (s *Server) checkServices(d *metadata.Deployment) error {
-	n, most := len(d.Services), s.cfg.Limits.Services
+	n, most := len(d.Services), s.cfg.MaxServices
 	if most == 0 || n <= most {
 		return nil
 	}
@@ -125,7 +125,7 @@ func located(discovered *metadata.Deployment, e discovery.Request) *metadata.Dep
 // discover requests the services of an endpoint. Errors without a code are mapped to status 502,
 // since the endpoint caused them.
 func (s *Server) discover(ctx context.Context, e discovery.Request) (*metadata.Deployment, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.discoveryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.DiscoveryTimeout)
 	defer cancel()
 	d, err := s.discoverer.Discover(ctx, e)
 	if err == nil {
@@ -141,7 +141,7 @@ func (s *Server) discover(ctx context.Context, e discovery.Request) (*metadata.D
 		return nil, err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, errcode.New(errcode.META0003, "discovery of %s took more than %s: %w", addressOf(e), s.cfg.discoveryTimeout, err)
+		return nil, errcode.New(errcode.META0003, "discovery of %s took more than %s: %w", addressOf(e), s.cfg.DiscoveryTimeout, err)
 	}
 	return nil, &rest.Error{Status: http.StatusBadGateway, Message: fmt.Sprintf("discovery of %s: %v", addressOf(e), err)}
 }
@@ -153,9 +153,9 @@ func (s *Server) respondRegistered(c echo.Context, r metadata.Registered, more [
 	}
 	d, status := r.Deployment, http.StatusOK
 	switch {
-	case r.Change == metadata.Unchanged && versionOf(c) == 2:
+	case r.Change == metadata.Unchanged && rest.VersionOf(c) == 2:
 		return errcode.New(errcode.META0004, "deployment %s has the address %s already", d.ID, d.Address())
-	case r.Change == metadata.Created, versionOf(c) == 2:
+	case r.Change == metadata.Created, rest.VersionOf(c) == 2:
 		status = http.StatusCreated
 	}
 	defaults := s.cfg.Defaults()

@@ -1,4 +1,4 @@
-package admin
+package deployments
 
 import (
 	"context"
@@ -7,12 +7,17 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"platform/admin/rest"
 	"platform/internal/errcode"
 	"platform/invoker/discovery"
 	"platform/metadata"
 )
+
+// compareTimeout limits the discovery request that a registration without effect makes to compare
+// the endpoint with the registered deployment.
+const compareTimeout = 2 * time.Second
 
 // compareEndpoint compares a registered deployment with the current offer of its endpoint, so that the
 // response to a repeated registration can explain why nothing changed. It takes one discovery

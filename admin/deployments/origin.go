@@ -1,4 +1,4 @@
-package admin
+package deployments
 
 import (
 	"platform/internal/target"

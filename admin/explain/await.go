@@ -12,6 +12,7 @@ import (
 
 	"platform/internal/ids"
 	"platform/internal/suggest"
+	"platform/internal/units"
 )
 
 // journalEntry contains the fields of a row of sys_journal that explanations need.
@@ -265,7 +266,7 @@ func (e *explainer) uncompleted(ctx context.Context) error {
 		}
 	}
 	if more := len(open) - maxUncompleted; more > 0 {
-		e.waits(ForCommand, "", "%s", counted(more, "other command"))
+		e.waits(ForCommand, "", "%s", units.Counted(more, "other command"))
 	}
 	// Only a sleep may be open besides: the timeout of an awakeable.
 	if !slices.ContainsFunc(open, func(entry journalEntry) bool { return entry.kind != "Sleep" }) {

@@ -204,7 +204,7 @@ func (e *explainer) firstWait(introduction string) string {
 		if e.combination != "" {
 			return introduction + " " + fmt.Sprintf(e.combination, n)
 		}
-		return fmt.Sprintf("%s %s and %s", introduction, e.WaitingFor[0].Text, counted(n-1, "other result"))
+		return fmt.Sprintf("%s %s and %s", introduction, e.WaitingFor[0].Text, units.Counted(n-1, "other result"))
 	}
 }
 
@@ -447,7 +447,7 @@ const (
 
 func (e *explainer) backingOff() {
 	e.summary("Its last attempt failed; the next one starts at %s.", e.when(e.row.Time("next_retry_at")))
-	e.detail("Attempts", "%s so far.", counted(max(1, e.row.Number("retry_count")), "attempt"))
+	e.detail("Attempts", "%s so far.", units.Counted(max(1, e.row.Number("retry_count")), "attempt"))
 	e.failure()
 	e.undeployed()
 	e.code()
@@ -461,13 +461,6 @@ func (e *explainer) backingOff() {
 		return
 	}
 	e.next("It is retried automatically. `platform invocations resume %s` retries it immediately.", e.ID)
-}
-
-func counted(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // elsewhere suggests how to continue an invocation on another deployment: with code that matches

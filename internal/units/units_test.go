@@ -140,3 +140,9 @@ func FuzzParseDuration(f *testing.F) {
 		require.Equal(t, d, back)
 	})
 }
+
+func TestCountedHasTheNounInSingularOrPlural(t *testing.T) {
+	for n, want := range map[int]string{0: "0 nodes", 1: "1 node", 2: "2 nodes"} {
+		require.Equal(t, want, Counted(n, "node"))
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
 )
 
 func (a *app) audit() *cobra.Command {
@@ -41,7 +42,7 @@ func (a *app) auditList() *cobra.Command {
 				outcome = "ok"
 			}
 			if r.Omitted > 0 {
-				outcome += fmt.Sprintf("; before it, %s without effect not recorded", command.Counted(r.Omitted, "request"))
+				outcome += fmt.Sprintf("; before it, %s without effect not recorded", units.Counted(r.Omitted, "request"))
 			}
 			rows[i] = []string{
 				strconv.FormatUint(r.Sequence, 10), a.Print.Time(r.At), command.OrDash(term.Clean(r.Principal)), command.OrDash(term.Clean(r.Address)),
@@ -85,7 +86,7 @@ func (a *app) auditVerify() *cobra.Command {
 		}
 		if !*asJSON {
 			a.Print.Printf("%s %s, numbers %d to %d, %d deleted to make room\nHash of the last record: %s\n",
-				a.Print.Green("[OK]:"), command.Counted(v.Records, "record"), v.First, v.Last, v.Deleted, v.Hash)
+				a.Print.Green("[OK]:"), units.Counted(v.Records, "record"), v.First, v.Last, v.Deleted, v.Hash)
 		}
 		return nil
 	})

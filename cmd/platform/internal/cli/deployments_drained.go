@@ -10,6 +10,7 @@ import (
 
 	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
+	"platform/internal/units"
 )
 
 func (a *app) deploymentsPrune() *cobra.Command {
@@ -47,7 +48,7 @@ func (a *app) removeDrained(ctx context.Context) error {
 	if err := a.deploymentTable(ctx, slices.Clone(drained), false); err != nil {
 		return err
 	}
-	if err := a.Confirm(fmt.Sprintf("Remove %s?", command.Counted(len(drained), "deployment"))); err != nil {
+	if err := a.Confirm(fmt.Sprintf("Remove %s?", units.Counted(len(drained), "deployment"))); err != nil {
 		return err
 	}
 	removed := 0
@@ -61,7 +62,7 @@ func (a *app) removeDrained(ctx context.Context) error {
 		removed++
 	}
 	if removed > 0 {
-		a.Print.Printf("%s Removed %s\n", a.Print.Green("[OK]:"), command.Counted(removed, "deployment"))
+		a.Print.Printf("%s Removed %s\n", a.Print.Green("[OK]:"), units.Counted(removed, "deployment"))
 	}
 	return errors.Join(failed...)
 }

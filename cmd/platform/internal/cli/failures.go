@@ -12,6 +12,7 @@ import (
 	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
 )
 
 func (a *app) failures() *cobra.Command {
@@ -56,7 +57,7 @@ func (a *app) failuresList() *cobra.Command {
 func (a *app) failureTable(page client.FailurePage) {
 	a.blockedTable(page.Blocked)
 	for _, d := range page.DeadLetters {
-		a.Say("%s has %s, see `platform subscriptions dead-letters list %s`.", term.Clean(d.Source), command.Counted(int(d.Records), "dead letter"), d.Subscription) //nolint:gosec // bounded
+		a.Say("%s has %s, see `platform subscriptions dead-letters list %s`.", term.Clean(d.Source), units.Counted(int(d.Records), "dead letter"), d.Subscription) //nolint:gosec // bounded
 	}
 	if len(page.Groups) == 0 {
 		if len(page.Blocked)+len(page.DeadLetters) == 0 {

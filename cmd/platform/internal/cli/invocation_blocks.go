@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"platform/admin/explain"
-	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
 )
 
 // listInvocations prints one block per invocation and a footer.
@@ -71,7 +71,7 @@ func (a *app) statusText(inv client.Invocation) string {
 		}
 	case "backing-off":
 		if inv.RetryCount > 0 {
-			status += " after " + command.Counted(inv.RetryCount, "attempt")
+			status += " after " + units.Counted(inv.RetryCount, "attempt")
 		}
 		status += a.nextText(inv)
 	default:

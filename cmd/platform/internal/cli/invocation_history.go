@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
 )
 
 // history prints the failed attempts, pauses and cancels of an invocation.
@@ -22,7 +22,7 @@ func (a *app) history(events []client.Event) {
 			a.Print.Println()
 			a.Print.Heading("Invocation History")
 			if e.Sequence != nil && *e.Sequence > 0 {
-				a.Print.Printf("  %s\n", a.Print.Dim("("+command.Counted(*e.Sequence, "older event")+" no longer kept)"))
+				a.Print.Printf("  %s\n", a.Print.Dim("("+units.Counted(*e.Sequence, "older event")+" no longer kept)"))
 			}
 		}
 		a.Print.Printf("  %s %s\n", a.Print.Dim("["+a.Print.Time(e.At)+"]"), text)

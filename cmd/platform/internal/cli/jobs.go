@@ -15,6 +15,7 @@ import (
 	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
 )
 
 // jobOperations are the operations that a job can execute.
@@ -166,7 +167,7 @@ func checkJob(r *client.JobRequest) error {
 // jobTargets describes what a job applies to.
 func jobTargets(filter map[string][]string, count int) string {
 	if len(filter) == 0 {
-		return command.Counted(count, "invocation")
+		return units.Counted(count, "invocation")
 	}
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(filter)) {
@@ -350,7 +351,7 @@ func (a *app) endedJob(job *client.Job, asJSON bool) error {
 	case job.State != "done":
 		return errors.New("the job is " + job.State)
 	case job.Failed > 0:
-		return fmt.Errorf("the operation failed for %s", command.Counted(int(job.Failed), "invocation"))
+		return fmt.Errorf("the operation failed for %s", units.Counted(int(job.Failed), "invocation"))
 	}
 	return nil
 }

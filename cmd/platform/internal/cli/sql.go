@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
 )
 
 func (a *app) sql() *cobra.Command {
@@ -58,7 +58,7 @@ read from standard input.`,
 		if err := a.showRows(result, *asArray, *asLines); err != nil {
 			return err
 		}
-		a.Say("%s", a.Hint.Dim(fmt.Sprintf("%s. Query took %s", command.Counted(len(result.Rows), "row"), term.Duration(took))))
+		a.Say("%s", a.Hint.Dim(fmt.Sprintf("%s. Query took %s", units.Counted(len(result.Rows), "row"), term.Duration(took))))
 		return nil
 	})
 	return cmd

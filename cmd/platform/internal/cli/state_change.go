@@ -17,6 +17,7 @@ import (
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 	"platform/internal/suggest"
+	"platform/internal/units"
 )
 
 // stateEdit is a change in progress of the state of a key.
@@ -320,7 +321,7 @@ func (a *app) clearState(ctx context.Context, what client.Object, force bool) er
 		rows[i] = []string{term.Clean(row.Text("service_key")), row.Text("entries"), row.Text("bytes")}
 	}
 	a.Print.Table("", []string{"KEY", "ENTRIES", "BYTES"}, rows)
-	if err := a.Confirm(fmt.Sprintf("Delete the state of %s of %s?", command.Counted(len(keys.Rows), "key"), term.Clean(client.Object{Service: what.Service, Scope: what.Scope}.String()))); err != nil {
+	if err := a.Confirm(fmt.Sprintf("Delete the state of %s of %s?", units.Counted(len(keys.Rows), "key"), term.Clean(client.Object{Service: what.Service, Scope: what.Scope}.String()))); err != nil {
 		return err
 	}
 	for _, row := range keys.Rows {

@@ -18,6 +18,7 @@ import (
 	"platform/cmd/platform/internal/term"
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/units"
 )
 
 // commands is the receiver of the commands of this package.
@@ -186,7 +187,7 @@ func unavailableHint(nodes []client.Node) string {
 }
 
 func lossesText(s client.Survival) string {
-	text := "the failure of " + command.Counted(s.Now, "node")
+	text := "the failure of " + units.Counted(s.Now, "node")
 	if s.Now == 0 {
 		text = "no node failure"
 	}

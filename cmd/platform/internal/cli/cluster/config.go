@@ -14,6 +14,7 @@ import (
 	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
 )
 
 func (a *commands) clusterConfigGet() *cobra.Command {
@@ -218,7 +219,7 @@ func (a *commands) provision(ctx context.Context, asked client.Provisioning) err
 	}
 	if existed && exists {
 		a.Print.Printf("Nothing was changed: the cluster %s exists already, with %s and replication %d\n",
-			term.Clean(config.Name), command.Counted(config.Partitions, "partition"), config.Replication)
+			term.Clean(config.Name), units.Counted(config.Partitions, "partition"), config.Replication)
 		return nil
 	}
 	for end := time.Now().Add(provisionWait); ; {

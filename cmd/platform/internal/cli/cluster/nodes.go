@@ -12,6 +12,7 @@ import (
 	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
 )
 
 const nodesHint = "`platform cluster nodes list` shows the nodes there are."
@@ -129,7 +130,7 @@ func (a *commands) nodesDescribe() *cobra.Command {
 // usageFields describes what a node uses of its machine.
 func usageFields(u *client.NodeUsage) []term.Field {
 	fields := []term.Field{
-		{Name: "CPU", Value: fmt.Sprintf("%.2f of %s", u.CPU, command.Counted(u.Cores, "core"))},
+		{Name: "CPU", Value: fmt.Sprintf("%.2f of %s", u.CPU, units.Counted(u.Cores, "core"))},
 		{Name: "Memory", Value: command.RoughSize(u.Memory)},
 	}
 	if u.MemoryLimit > 0 {

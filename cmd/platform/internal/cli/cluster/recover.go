@@ -11,6 +11,7 @@ import (
 	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
 )
 
 func (a *commands) partitionsRecover() *cobra.Command {
@@ -87,7 +88,7 @@ func (a *commands) recoverPartitions(ctx context.Context, ids []uint32, dryRun, 
 	a.Hint.Box("This cannot be undone. Writes that only the missing replicas have are lost: calls, state and",
 		"results of steps, which then run again. The missing nodes must never be started with their old disks",
 		"where these nodes cannot reach them.")
-	if err := a.Confirm(fmt.Sprintf("Recover %s from the remaining replicas?", command.Counted(len(possible), "partition"))); err != nil {
+	if err := a.Confirm(fmt.Sprintf("Recover %s from the remaining replicas?", units.Counted(len(possible), "partition"))); err != nil {
 		return err
 	}
 	done, response, err := a.Client.RecoverPartitions(ctx, possible, false)
@@ -100,7 +101,7 @@ func (a *commands) recoverPartitions(ctx context.Context, ids []uint32, dryRun, 
 		a.showRecovered(done)
 	}
 	if failed := notRecovered(done); err == nil && failed > 0 {
-		err = fmt.Errorf("%s of %d not recovered", command.Counted(failed, "partition"), len(done))
+		err = fmt.Errorf("%s of %d not recovered", units.Counted(failed, "partition"), len(done))
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
 )
 
 const clusterSecretsHelp = `Headers of deployments, and credentials of Kafka clusters and subscriptions, are stored in the
@@ -68,7 +69,7 @@ overwritten: change secrets that were not encrypted.`,
 		case s.Rotated == 0 && len(s.Unreadable) == 0:
 			a.Say("Nothing was changed: all secrets are encrypted with the newest key.")
 		default:
-			a.Print.Printf("%s Encrypted %s with the newest key\n", a.Print.Green("[OK]:"), command.Counted(s.Rotated, "secret"))
+			a.Print.Printf("%s Encrypted %s with the newest key\n", a.Print.Green("[OK]:"), units.Counted(s.Rotated, "secret"))
 		}
 		if err == nil && len(s.Unreadable) > 0 {
 			left := fmt.Sprintf("%d secrets are still stored as before, since this node cannot decrypt them", len(s.Unreadable))
@@ -86,8 +87,8 @@ func (a *commands) showSecrets(s *client.Secrets) {
 	if !s.Encrypted {
 		a.Print.Println("This node does not encrypt secrets (security.secrets is not configured).")
 	}
-	a.Print.Fields("", term.Field{Name: "Not encrypted", Value: command.Counted(s.Unencrypted, "secret")},
-		term.Field{Name: "Not readable", Value: command.Counted(len(s.Unreadable), "secret")})
+	a.Print.Fields("", term.Field{Name: "Not encrypted", Value: units.Counted(s.Unencrypted, "secret")},
+		term.Field{Name: "Not readable", Value: units.Counted(len(s.Unreadable), "secret")})
 	if len(s.Keys) > 0 {
 		a.Print.Println()
 		rows := make([][]string, len(s.Keys))

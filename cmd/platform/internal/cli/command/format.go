@@ -2,7 +2,6 @@ package command
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -43,14 +42,6 @@ func RoughSize(n int64) string {
 		digits = 1
 	}
 	return strconv.FormatFloat(size, 'f', digits, 64) + " " + [...]string{"B", "KiB", "MiB", "GiB", "TiB"}[unit]
-}
-
-// Counted is a number of things.
-func Counted(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // NodeID returns the id of a node, "-" if there is none.

@@ -13,6 +13,7 @@ import (
 	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
 )
 
 func (a *commands) deadLetters() *cobra.Command {
@@ -155,7 +156,7 @@ func (a *commands) deadLettersChange(operation string) *cobra.Command {
 		if operation == "drop" {
 			what := "all dead letters (" + strconv.FormatUint(sub.DeadLetters, 10) + ")"
 			if !*all {
-				what = command.Counted(len(args)-1, "dead letter")
+				what = units.Counted(len(args)-1, "dead letter")
 			}
 			if err := a.Confirm(fmt.Sprintf("Delete %s of %s?", what, sub.ID)); err != nil {
 				return err
@@ -197,10 +198,10 @@ func (a *commands) onAllDeadLetters(ctx context.Context, id, done string, many f
 		}
 	}
 	if succeeded > 0 || failed == 0 {
-		a.Say("%s %s.", done, command.Counted(succeeded, "dead letter"))
+		a.Say("%s %s.", done, units.Counted(succeeded, "dead letter"))
 	}
 	if failed > 0 {
-		return fmt.Errorf("%s of %s could not be %s", command.Counted(failed, "dead letter"), id, strings.ToLower(done))
+		return fmt.Errorf("%s of %s could not be %s", units.Counted(failed, "dead letter"), id, strings.ToLower(done))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
 )
 
 func (a *commands) subscriptionsPause() *cobra.Command {
@@ -128,7 +129,7 @@ func (a *commands) subscriptionsRecord(operation string) *cobra.Command {
 			return err
 		}
 		if operation == "skip" {
-			if err := a.Confirm(fmt.Sprintf("Leave out %s of %s?", command.Counted(len(blocked), "record"), sub.ID)); err != nil {
+			if err := a.Confirm(fmt.Sprintf("Leave out %s of %s?", units.Counted(len(blocked), "record"), sub.ID)); err != nil {
 				return err
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
 )
 
 func (a *commands) subscriptionsList() *cobra.Command {
@@ -160,7 +161,7 @@ func lagFields(s *client.Subscription) string {
 	if s.LagRecords == nil {
 		return ""
 	}
-	text := command.Counted(int(*s.LagRecords), "record")
+	text := units.Counted(int(*s.LagRecords), "record")
 	if age := lagAge(s.LagRecords, s.LagSeconds); age != "-" {
 		text += ", " + age
 	}

@@ -15,6 +15,10 @@ const (
 	pingLen   = 8
 )
 
+// maxPingDelay is how much later than planned the timeout of a response may be noticed. If it is more, the process did
+// not run, and the response may have arrived without having been read.
+const maxPingDelay = time.Second
+
 // pings detects that a peer no longer responds, also while no data is sent to it. The transport's own pings are not used:
 // their timer keeps the memory of a connection that has failed, about 12 KB, until it fires.
 type pings struct {
@@ -56,7 +60,7 @@ func (c *conn) checkPeer() {
 	p := &c.pings
 	now, received := time.Since(p.start), time.Duration(p.received.Load())
 	switch {
-	case p.sent > received:
+	case p.sent > received && now-p.sent < p.timeout+maxPingDelay:
 		c.stopLocked(errLost)
 		_ = c.Conn.SetDeadline(time.Unix(1, 0)) // the transport reads the error and closes the connection
 	case now-received < p.interval:

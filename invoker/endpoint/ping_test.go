@@ -102,3 +102,19 @@ func TestPingsWhileThePeerIsSilent(t *testing.T) {
 		require.ErrorIs(t, err, errLost)
 	})
 }
+
+// A process that did not run for longer than the timeout may not have read the response yet.
+func TestPingsAfterAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPinged(t)
+		require.Equal(t, []string{"PING"}, p.wait(61*time.Second))
+		p.conn.mu.Lock()
+		p.conn.pings.start = p.conn.pings.start.Add(-time.Hour)
+		p.conn.mu.Unlock()
+		require.Equal(t, []string{"PING"}, p.wait(90*time.Second))
+		p.write(t, []byte{0})
+		p.wait(90 * time.Second)
+		_, err := p.conn.Write([]byte{0})
+		require.ErrorIs(t, err, errLost)
+	})
+}

@@ -388,7 +388,7 @@ func TestAuditRecordsNameWhatIsCreated(t *testing.T) {
 	var list struct{ Records []struct{ Object string } }
 	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", "/audit", "", "Authorization", "Bearer "+w.tokens["security"]))), &list))
 	require.Len(t, list.Records, 4)
-	require.Equal(t, "/jobs cancel", list.Records[0].Object)
+	require.Equal(t, "/jobs cancel service=Counter&status=scheduled", strings.SplitAfter(list.Records[0].Object, "scheduled")[0])
 	require.Equal(t, "/kafka-clusters main", list.Records[1].Object)
 	require.Equal(t, "/limits/rules acme, *", list.Records[2].Object)
 	require.Regexp(t, "^/tokens [a-z2-7]{16} ci$", list.Records[3].Object)
@@ -559,6 +559,11 @@ func TestAuditRecordsNameTheInvocationsOfABatch(t *testing.T) {
 	w := secured(t, byRole())
 	w.ask(t, "POST", "/internal/invocations_batch_operations/kill", `{"invocation_ids":["`+someID.String()+`"]}`, "Authorization", "Bearer "+w.tokens["operator"]).Body.Close()
 	require.Equal(t, []string{someID.String()}, w.records(t)[0].Invocations)
+
+	job := `{"operation":"kill","invocation_ids":["` + someID.String() + `"]}`
+	require.Equal(t, 202, w.ask(t, "POST", "/jobs", job, "Authorization", "Bearer "+w.tokens["operator"]).StatusCode)
+	require.Equal(t, []string{someID.String()}, w.records(t)[0].Invocations)
+	require.Equal(t, "/jobs kill", w.records(t)[0].Object)
 }
 
 func TestAuditRecordsNameTheSourceOfASubscription(t *testing.T) {

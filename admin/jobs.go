@@ -101,7 +101,8 @@ func (s *Server) createJob(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	rest.Concerns(c, job.Operation)
+	rest.Concerns(c, strings.TrimSpace(job.Operation+" "+job.Filter))
+	rest.ConcernsEach(c, job.Batch)
 	job, err = s.registry.CreateJob(c.Request().Context(), job)
 	if errors.Is(err, metadata.ErrTooManyJobs) {
 		return &rest.Error{Status: http.StatusTooManyRequests, Message: err.Error()}

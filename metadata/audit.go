@@ -81,6 +81,13 @@ func ActionObject(ctx context.Context, object string) {
 	}
 }
 
+// ActionObjects adds the invocations of a batch to the action in the context, if there is one.
+func ActionObjects(ctx context.Context, objects []string) {
+	if a, _ := ctx.Value(actionKey{}).(*audited); a != nil {
+		a.action.Objects = objects
+	}
+}
+
 // actionOf returns the action that an entry is to contain, nil for none: there is none, the
 // command is one or changes nothing, or other nodes do not know actions yet.
 func (s *Store) actionOf(ctx context.Context, cmd command) *Action {

@@ -103,8 +103,9 @@ func TestNoTableShowsPayloadsToViewers(t *testing.T) {
 
 func TestAuditLogRequiresAPermission(t *testing.T) {
 	e := newTestEngine(t, Config{Audit: func() ([]metadata.AuditRecord, error) {
-		return []metadata.AuditRecord{{Sequence: 7, At: time.UnixMilli(1), Action: metadata.Action{Principal: "ada", Action: "DELETE /tokens/:token"}, Hash: []byte{1}}}, nil
+		return []metadata.AuditRecord{{Sequence: 7, At: time.UnixMilli(1), Action: metadata.Action{Principal: "ada", Action: "DELETE /tokens/:token", Objects: []string{"inv_1", "inv_2"}}, Hash: []byte{1}}}, nil
 	}})
+	require.Contains(t, written(t, e, "select invocations from sys_audit where array_has(invocations, 'inv_2')", Options{}), `"inv_1"`)
 	require.Contains(t, written(t, e, "select sequence, principal, hash from sys_audit", Options{}), `"principal":"ada"`)
 	for _, query := range []string{"select * from sys_audit", "select count(*) as n from sys_audit", "select 1 as n where exists (select 1 from sys_audit)"} {
 		var out bytes.Buffer

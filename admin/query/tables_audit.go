@@ -38,6 +38,12 @@ func sysAudit() *Table {
 		}),
 		plain("outcome", Text, "why it was refused or failed; dry run if it only asked what would change; NULL if it succeeded", func(r *row) value { return text(r.Action.Outcome) }),
 		plain("reason", Text, "reason that the client gave", func(r *row) value { return text(r.Action.Reason) }),
+		plain("invocations", TextList, "invocations of a batch or job that was given their ids", func(r *row) value {
+			if len(r.Action.Objects) == 0 {
+				return nil
+			}
+			return listJSON(r.Action.Objects)
+		}),
 		plain("omitted", U32, "requests of the principal that changed nothing and were not recorded since its last record", func(r *row) value { return number(r.Action.Omitted) }),
 		digest("before_sha256", "digest of the changed metadata before the change", func(r *row) []byte { return r.Before }),
 		digest("after_sha256", "the same after the change", func(r *row) []byte { return r.After }),

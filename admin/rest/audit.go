@@ -43,8 +43,11 @@ func Concerns(c echo.Context, what string) {
 	metadata.ActionObject(c.Request().Context(), object)
 }
 
-// ConcernsEach states that a request is about several objects.
-func ConcernsEach(c echo.Context, objects []string) { c.Set(auditObjects, objects) }
+// ConcernsEach states in the audit records of a request that it is about several objects.
+func ConcernsEach(c echo.Context, objects []string) {
+	c.Set(auditObjects, objects)
+	metadata.ActionObjects(c.Request().Context(), objects)
+}
 
 // ChangedNothing states that a request changed nothing; such records are rate-limited.
 func ChangedNothing(c echo.Context) { c.Set(auditNothing, true) }

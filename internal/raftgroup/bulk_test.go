@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
 
@@ -96,6 +97,42 @@ func TestAProposerHasOneBulkCommandInFlight(t *testing.T) {
 	commands, bulk = p.Backlog()
 	require.Zero(t, commands)
 	require.False(t, bulk)
+}
+
+// What is submitted after an ordered bulk command was proposed does not join the entry before it.
+func TestCommandsDoNotOvertakeAProposedBulkCommand(t *testing.T) {
+	g, storage := heldGroup(t)
+	seal := &ordered{}
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal})
+	require.NoError(t, err)
+	defer run(t, p)()
+	var o outcomes
+	write := storage.hold()
+	o.expect(t, p, []byte("1"))
+	<-write.arrived
+	p.stored() // so that the next one is proposed while this one is held
+	o.expect(t, p, []byte("2"))
+	var waiting *sentEntry[uint64]
+	require.Eventually(t, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		waiting = p.open
+		return waiting != nil
+	}, time.Minute, time.Millisecond)
+	o.wg.Add(1)
+	bulk := bulkOf([]byte("A"))
+	bulk.Ordered = true
+	require.NoError(t, p.SubmitBulk(bulk, &o))
+	require.Eventually(t, func() bool { return strings.Contains(seal.get(), "A") }, time.Minute, time.Millisecond)
+	o.expect(t, p, []byte("3"))
+	p.mu.Lock()
+	p.joinLocked(&raft.Log{Data: waiting.data}) // Raft is about to store it
+	p.mu.Unlock()
+	order := seal.get()
+	close(write.released)
+	o.wg.Wait()
+	require.Equal(t, "12A", order)
+	require.Empty(t, o.errs)
 }
 
 // Proposers that share a gate have no more bulk entries in flight than it admits, and all of

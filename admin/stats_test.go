@@ -28,9 +28,9 @@ func TestStatsAddUpNodes(t *testing.T) {
 	now := time.Now()
 	for range 10 {
 		counters.Started("A")
-		counters.Ended("A", "x", true, 20*time.Millisecond)
+		counters.Ended("A", "x", stats.EndSuccess, 20*time.Millisecond)
 	}
-	counters.Ended("B", "x", false, time.Millisecond)
+	counters.Ended("B", "x", stats.EndFailure, time.Millisecond)
 	history.Record(now)
 	step := stats.Step.Milliseconds()
 	to := now.UnixMilli() / step * step

@@ -30,8 +30,18 @@ func (o *observer) ended(e *machine.Finish) {
 	if e.Target.Type == target.StateUpdate {
 		return
 	}
-	o.stats.Ended(e.Target.Service, e.Target.Handler, e.Result.Failure == nil, time.Duration(e.EndedAt-e.DueAt)*time.Millisecond)
+	o.stats.Ended(e.Target.Service, e.Target.Handler, endOf(e), time.Duration(e.EndedAt-e.DueAt)*time.Millisecond)
 	o.traceEnd(e)
+}
+
+func endOf(e *machine.Finish) stats.End {
+	switch {
+	case e.Stopped:
+		return stats.EndCancelled
+	case e.Result.Failure != nil:
+		return stats.EndFailure
+	}
+	return stats.EndSuccess
 }
 
 // traceStart records that an invocation begins, unless it has run before.

@@ -89,15 +89,16 @@ func (c *Counters) Started(service string) {
 
 // Ended counts the end of an invocation, and the time from when it was due to its end; negative
 // if it was not due yet.
-func (c *Counters) Ended(service, handler string, success bool, took time.Duration) {
+func (c *Counters) Ended(service, handler string, how End, took time.Duration) {
 	if c == nil {
 		return
 	}
-	c.handlers.Ended(service, handler, success, took)
+	c.handlers.Ended(service, handler, how, took)
 	s := c.of(service)
-	if success {
+	switch how {
+	case EndSuccess:
 		s.succeeded.Add(1)
-	} else {
+	case EndFailure:
 		s.failed.Add(1)
 	}
 	if took >= 0 {

@@ -35,6 +35,19 @@ var outcomeNames = [outcomes]string{"completed", "suspended", "yielded", "failed
 // String returns the name of the outcome.
 func (o Outcome) String() string { return outcomeNames[o] }
 
+// End is how an invocation ended.
+type End uint8
+
+// The ends of invocations.
+const (
+	EndSuccess End = iota
+	EndFailure
+	EndCancelled // by a request to cancel or kill it, which is no failure of its handler
+	ends
+)
+
+var endNames = [ends]string{"success", "failure", "cancelled"}
+
 // Handlers are metrics of the work of each handler. They grow with the number of handlers called,
 // up to MaxHandlers, and not with keys or IDs. The methods may be called concurrently, and on a nil
 // *Handlers, which counts nothing.
@@ -52,7 +65,7 @@ type handlerName struct{ service, handler string }
 // handlerMetrics are the metrics of one handler.
 type handlerMetrics struct {
 	name      handlerName
-	completed [2]prometheus.Counter // by success
+	completed [ends]prometheus.Counter
 	duration  prometheus.Observer
 	attempts  [outcomes]atomic.Pointer[Durations] // nil: none had this outcome
 }
@@ -67,7 +80,7 @@ func NewHandlers(reg prometheus.Registerer, namespace string, perHandler bool) *
 	h := &Handlers{
 		perHandler: perHandler,
 		completed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Name: "invocations_completed_total", Help: "Invocations that ended on partitions led by this node, by result: success or failure.",
+			Namespace: namespace, Name: "invocations_completed_total", Help: "Invocations that ended on partitions led by this node, by result: success, failure, or cancelled, which includes killed.",
 		}, []string{"service", "handler", "result"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Name: "invocation_duration_seconds", Help: "Time from when an invocation was due to its end.", Buckets: durationBuckets,
@@ -101,7 +114,7 @@ func (h *Handlers) of(service, handler string) *handlerMetrics {
 	}
 	name = handlerName{strings.Clone(name.service), strings.Clone(name.handler)} // they may be part of a log entry
 	m := &handlerMetrics{name: name, duration: h.durations.WithLabelValues(name.service, name.handler)}
-	for i, result := range []string{"failure", "success"} {
+	for i, result := range endNames {
 		m.completed[i] = h.completed.WithLabelValues(name.service, name.handler, result)
 	}
 	grown := maps.Clone(known)
@@ -112,16 +125,12 @@ func (h *Handlers) of(service, handler string) *handlerMetrics {
 
 // Ended counts the end of an invocation, and the time since it was due; negative if it was not
 // due yet.
-func (h *Handlers) Ended(service, handler string, success bool, took time.Duration) {
+func (h *Handlers) Ended(service, handler string, how End, took time.Duration) {
 	if h == nil {
 		return
 	}
 	m := h.of(service, handler)
-	if success {
-		m.completed[1].Inc()
-	} else {
-		m.completed[0].Inc()
-	}
+	m.completed[how].Inc()
 	m.duration.Observe(max(took, 0).Seconds())
 }
 

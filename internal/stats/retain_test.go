@@ -18,7 +18,7 @@ func TestCountersDoNotRetainLogEntries(t *testing.T) {
 		entry := make([]byte, 1<<20)
 		copy(entry, "Greeter")
 		c.Started(unsafe.String(&entry[0], 7))
-		c.Ended(unsafe.String(&entry[0], 7), unsafe.String(&entry[0], 5), true, 0)
+		c.Ended(unsafe.String(&entry[0], 7), unsafe.String(&entry[0], 5), EndSuccess, 0)
 		return weak.Make(&entry[0])
 	}
 	entry := count()

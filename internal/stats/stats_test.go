@@ -26,9 +26,9 @@ func TestHistoryHasDeltasPerStep(t *testing.T) {
 	c.AttemptFailed("B")
 	h.Record(start.Add(2 * Step))
 	c.Started("A")
-	c.Ended("A", "x", true, 10*time.Millisecond)
-	c.Ended("A", "x", false, 10*time.Millisecond)
-	c.Ended("A", "x", false, -time.Second) // killed before it was due
+	c.Ended("A", "x", EndSuccess, 10*time.Millisecond)
+	c.Ended("A", "x", EndFailure, 10*time.Millisecond)
+	c.Ended("A", "x", EndCancelled, -time.Second) // before it was due
 	h.Record(start.Add(3*Step + time.Second))
 	h.Record(start.Add(3*Step + 2*time.Second)) // the step is already recorded
 	require.EqualValues(t, 1, c.FailedAttempts())
@@ -41,7 +41,7 @@ func TestHistoryHasDeltasPerStep(t *testing.T) {
 	require.Equal(t, "A", a.Service)
 	require.Equal(t, []uint64{2, 1}, a.Started)
 	require.Equal(t, []uint64{0, 1}, a.Succeeded)
-	require.Equal(t, []uint64{0, 2}, a.Failed)
+	require.Equal(t, []uint64{0, 1}, a.Failed)
 	require.Equal(t, []uint64{3, 3}, a.InFlight)
 	require.Equal(t, []uint64{2, 2}, a.Backlog)
 	require.Equal(t, []uint64{1, 0}, b.Retries)
@@ -118,7 +118,7 @@ func TestBuckets(t *testing.T) {
 	require.Greater(t, bounds[len(bounds)-1], time.Hour)
 	var nothing *Counters
 	nothing.Started("A")
-	nothing.Ended("A", "x", true, 0)
+	nothing.Ended("A", "x", EndSuccess, 0)
 	nothing.AttemptFailed("A")
 	require.Zero(t, nothing.FailedAttempts())
 	require.EqualValues(t, 10*second, stepMillis)

@@ -1,8 +1,6 @@
 package listing
 
 import (
-	"net/http"
-
 	"platform/internal/ids"
 	"platform/partition/machine"
 )
@@ -80,12 +78,12 @@ func resultOf(inv *machine.Invocation) Result {
 		return NoResult
 	case inv.Result.Failure == nil:
 		return Success
+	case !inv.Stopped():
+		return Failure
 	case inv.Killed && inv.Result.Failure.Message == machine.KilledMessage:
 		return Killed
-	case inv.Killed, inv.CancelRequestedAt != 0 && inv.Result.Failure.Code == http.StatusConflict:
-		return Cancelled
 	}
-	return Failure
+	return Cancelled
 }
 
 // code is why an invocation failed, as a number and as a code of the error catalogue.

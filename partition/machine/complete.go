@@ -50,7 +50,7 @@ func (m *Machine) complete(inv *Invocation, result *journal.Result) error {
 	m.retain(inv)
 	m.emit(&Finish{
 		ID: inv.ID, Request: inv.Request, Target: inv.Target, Source: inv.Source, Trace: inv.Trace,
-		Result: *result, ExpiresAt: inv.ExpiresAt, DueAt: max(inv.CreatedAt, inv.StartAt), EndedAt: m.now,
+		Result: *result, Stopped: inv.Stopped(), ExpiresAt: inv.ExpiresAt, DueAt: max(inv.CreatedAt, inv.StartAt), EndedAt: m.now,
 	})
 	object := inv.Target.Object()
 	if err := m.put(inv); err != nil {

@@ -58,6 +58,7 @@ type Finish struct {
 	Source    Source
 	Trace     Trace
 	Result    journal.Result
+	Stopped   bool // see Invocation.Stopped
 	ExpiresAt int64
 	DueAt     int64 // when it was created or, if delayed, to start
 	EndedAt   int64

@@ -169,6 +169,13 @@ func (inv *Invocation) Waiting() bool {
 	return inv.Status == Scheduled || inv.Status == Inboxed && inv.RunningAt == 0
 }
 
+// Stopped reports whether a completed invocation failed because it was killed or cancelled: after its
+// cancellation was requested, failures with code 409 count as such.
+func (inv *Invocation) Stopped() bool {
+	f := inv.Result.Failure
+	return f != nil && (inv.Killed || inv.CancelRequestedAt != 0 && f.Code == canceled.Failure.Code)
+}
+
 // WaitsForKey reports whether the invocation is in the queue for its key.
 func (inv *Invocation) WaitsForKey() bool {
 	return inv.Status == Inboxed && inv.Target.Type.Exclusive() && !inv.HoldsLock

@@ -105,3 +105,32 @@ func TestHandlersAttachByKeysWithCommas(t *testing.T) {
 		require.Equal(t, journal.Failed, answered(l, 2), "it does not exist")
 	}
 }
+
+// A handler with a legacy ID that attaches to its own keys would wait forever. Other keys with the same legacy ID are not its own.
+func TestHandlersDoNotAttachToThemselvesByKeysWithCommas(t *testing.T) {
+	l := newLives(t, feature.Level1, 0, machine.Target{})
+	require.Equal(t, machine.OK, l.apply(first(true)).Code)
+	l.level = feature.Level2
+	for i, to := range []*machine.Invoke{first(false), second(false)} {
+		completion := uint32(i + 1)
+		m := service.AttachInvocationCommandMessage{ResultCompletionId: completion, Target: &service.AttachInvocationCommandMessage_IdempotentRequestTarget{
+			IdempotentRequestTarget: &service.IdempotentRequestTarget{
+				Scope: &to.Target.Scope, ServiceName: to.Target.Service, ServiceKey: &to.Target.Key, HandlerName: to.Target.Handler, IdempotencyKey: *to.IdempotencyKey,
+			},
+		}}
+		payload, err := m.MarshalVT()
+		require.NoError(t, err)
+		inv, err := l.s.Invocation(first(true).ID)
+		require.NoError(t, err)
+		step := machine.Step{Kind: machine.StepCommand, Type: journal.AttachInvocation, Payload: payload}
+		require.Equal(t, machine.OK, l.apply(&machine.Progress{ID: inv.ID, Attempt: inv.Attempt, Steps: []machine.Step{step}}).Code)
+		last, err := l.s.Entry(inv.ID, inv.Length+1)
+		require.NoError(t, err)
+		n, err := journal.ParseNotification(last.Payload)
+		require.NoError(t, err)
+		require.Equal(t, journal.Completion(completion), n.ID)
+		result, ok := n.Result()
+		require.True(t, ok)
+		require.EqualValues(t, []uint32{409, 404}[i], result.Failure.Code)
+	}
+}

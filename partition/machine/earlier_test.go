@@ -82,6 +82,24 @@ var reused = map[string]machine.Target{
 	"workflow":   {Service: "W", Key: "k", Handler: "run", Type: target.WorkflowRun},
 }
 
+// Attaching to an invocation by its ID finds nothing once its retention is over, also before its timer has fired.
+func TestAttachesDoNotFindExpiredInvocations(t *testing.T) {
+	for _, kept := range []int64{0, 5000} {
+		l := newLives(t, feature.Level2, kept, reused["idempotent"])
+		require.Equal(t, machine.OK, l.request(1).Code)
+		l.end("first")
+		waiting := ids.NewInvocation(1, [16]byte{15: 2})
+		require.Equal(t, machine.OK, l.apply(&machine.Invoke{ID: waiting, Target: machine.Target{Service: "S", Handler: "h"}, Input: journal.NewInput(nil, nil)}).Code)
+		inv, err := l.s.Invocation(waiting)
+		require.NoError(t, err)
+		attach := machinetest.Attach(1, l.id())
+		require.Equal(t, machine.OK, l.apply(&machine.Progress{ID: waiting, Attempt: inv.Attempt, Steps: []machine.Step{attach}}).Code)
+		how, err := l.s.Notified(waiting, journal.Completion(1))
+		require.NoError(t, err)
+		require.Equal(t, map[int64]journal.Settled{0: journal.Failed, 5000: journal.Succeeded}[kept], how)
+	}
+}
+
 // An expired invocation is invisible to callers, except for the request that created it.
 func TestARetentionBelowAMinuteIsHonoured(t *testing.T) {
 	for name, target := range reused {

@@ -22,7 +22,7 @@ type Config struct {
 	// Tracer records attempts as spans; nil: none.
 	Tracer *tracing.Tracer
 	// Defaults are the options of handlers that announce none: timeouts, retentions and the
-	// retry policy.
+	// retry policy. Invoker.SetDefaults changes them.
 	Defaults metadata.Defaults
 	// ConcurrentInvocations bounds the concurrently open attempts of the node; the rest
 	// wait, and services share the slots. 0 means unbounded.

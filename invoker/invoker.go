@@ -32,6 +32,7 @@ type Stream interface {
 // Invoker runs the attempts of a node.
 type Invoker struct {
 	cfg            Config
+	defaults       atomic.Pointer[metadata.Defaults] // in effect
 	registry       Registry
 	log            *slog.Logger
 	client         *endpoint.Client
@@ -51,6 +52,9 @@ type Invoker struct {
 	sessions map[*Session]struct{}
 }
 
+// SetDefaults changes Config.Defaults for attempts and calls that begin later.
+func (iv *Invoker) SetDefaults(d metadata.Defaults) { iv.defaults.Store(&d) }
+
 // New returns an invoker without sessions. Close it after all of them.
 func New(cfg Config, registry Registry, log *slog.Logger) *Invoker {
 	if cfg.Spread == nil {
@@ -60,6 +64,7 @@ func New(cfg Config, registry Registry, log *slog.Logger) *Invoker {
 		cfg.Random = rand.Uint64
 	}
 	iv := &Invoker{cfg: cfg, registry: registry, log: log, sessions: map[*Session]struct{}{}}
+	iv.SetDefaults(cfg.Defaults)
 	iv.slots.limit, iv.slots.perService, iv.slots.maxRecords = cfg.ConcurrentInvocations, cfg.ServiceInvocations, maxRecords
 	iv.slots.reopen = iv.reopen
 	iv.slots.starts = throttle{Bucket: tokenbucket.New(cfg.StartRate), onToken: iv.startsDue}

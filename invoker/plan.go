@@ -39,7 +39,7 @@ func (iv *Invoker) plan(inv *machine.Invocation, pin machine.Pin) (*plan, error)
 	if p.route, err = iv.routes.get(d); err != nil {
 		return nil, errcode.New(errcode.RT0010, "deployment %s: %w", d.ID, err)
 	}
-	p.options = metadata.Effective(service.Handler(inv.Target.Handler), service, &iv.cfg.Defaults)
+	p.options = metadata.Effective(service.Handler(inv.Target.Handler), service, iv.defaults.Load())
 	p.bidirectional = d.Bidirectional && p.options.InactivityTimeout > 0
 	if inv.Target.Type.Keyed() && !p.options.EnableLazyState {
 		p.stateLimit = iv.cfg.EagerStateLimit

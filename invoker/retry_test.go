@@ -312,8 +312,12 @@ func TestInactivityAndAbort(t *testing.T) {
 
 func TestRequestResponseHalfClosesImmediately(t *testing.T) {
 	for name, change := range map[string]func(*offline){
-		"announced":     func(o *offline) { o.change(func(d *metadata.Deployment) { d.Bidirectional = false }) },
-		"no inactivity": func(o *offline) { o.iv.cfg.Defaults.InactivityTimeout = 0 },
+		"announced": func(o *offline) { o.change(func(d *metadata.Deployment) { d.Bidirectional = false }) },
+		"no inactivity": func(o *offline) {
+			d := *o.iv.defaults.Load()
+			d.InactivityTimeout = 0
+			o.iv.SetDefaults(d)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -154,7 +154,7 @@ func (t *task) rejected(a *attempt, f *failure) {
 		return
 	}
 	t.reportLocked(f)
-	delay, _ := t.retry.next(f, &t.s.iv.cfg.Defaults.Retry)
+	delay, _ := t.retry.next(f, &t.s.iv.defaults.Load().Retry)
 	slot := t.backOffLocked(unstored, delay)
 	t.mu.Unlock()
 	t.s.iv.releaseSlot(slot)
@@ -163,7 +163,7 @@ func (t *task) rejected(a *attempt, f *failure) {
 // nextLocked returns the delay before the attempt after a failed one, or else the last step of
 // the invocation.
 func (t *task) nextLocked(a *attempt) (delay time.Duration, again bool, last machine.StepKind) {
-	f, policy := a.failure, &t.s.iv.cfg.Defaults.Retry
+	f, policy := a.failure, &t.s.iv.defaults.Load().Retry
 	if a.plan != nil {
 		policy = &a.plan.options.Retry
 	}

@@ -134,7 +134,7 @@ func (iv *Invoker) callee(caller ids.Invocation, number uint32, r *journal.Reque
 	case r.IdempotencyKey != nil && *r.IdempotencyKey == "":
 		return nil, errcode.New(errcode.RT0017, "call of %s/%s: the idempotency key is empty", r.Service, r.Handler)
 	}
-	options := metadata.Effective(handler, service, &iv.cfg.Defaults)
+	options := metadata.Effective(handler, service, iv.defaults.Load())
 	return &machine.Callee{
 		ID:        iv.calleeID(caller, number, r, handler.Type),
 		Type:      handler.Type,

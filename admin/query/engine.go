@@ -21,7 +21,8 @@ import (
 type Config struct {
 	Partitions Partitions
 	Registry   func() *metadata.Schemas
-	Defaults   *metadata.Defaults // options of handlers that announce none; if nil, all are 0
+	// Defaults returns the options of handlers that announce none, which may change; if nil, all are 0.
+	Defaults func() *metadata.Defaults
 	// Rules returns the flow-control rules, Cluster the rows of the cluster tables. If nil, these
 	// tables are empty.
 	Rules   func() *flowcontrol.Book
@@ -98,7 +99,7 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.queueTimeout, 2*time.Second)
 	orDefault(&c.MemoryLimit, 256<<20)
 	if c.Defaults == nil {
-		c.Defaults = &metadata.Defaults{}
+		c.Defaults = func() *metadata.Defaults { return &metadata.Defaults{} }
 	}
 	if c.clock == nil {
 		c.clock = time.Now

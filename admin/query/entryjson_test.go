@@ -45,7 +45,7 @@ func TestRequestsHaveAllMembers(t *testing.T) {
 		Registry: func() *metadata.Schemas {
 			return &metadata.Schemas{Services: map[string]*metadata.Service{"Known": known}}
 		},
-		Defaults: &metadata.Defaults{JournalRetention: day},
+		Defaults: func() *metadata.Defaults { return &metadata.Defaults{JournalRetention: day} },
 	})}}
 	w := entryWriter{
 		callee: func(uint32) string { return "inv_1" }, typeOf: j.typeOf,
@@ -81,7 +81,6 @@ func TestTargetsHaveAllMembers(t *testing.T) {
 	}
 	j := &journals{session: &session{engine: NewEngine(Config{
 		Registry: func() *metadata.Schemas { return &metadata.Schemas{Services: services} },
-		Defaults: &metadata.Defaults{},
 	})}}
 	w := entryWriter{callee: func(uint32) string { return "" }, typeOf: j.typeOf, retention: j.retention}
 	for _, c := range []struct{ service, handler, kind, handlerKind string }{

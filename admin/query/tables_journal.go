@@ -78,7 +78,7 @@ func (j *journals) retention(r *journal.Request) (completion, entries time.Durat
 	if err != nil {
 		return 0, 0
 	}
-	options := metadata.Effective(h, s, cfg.Defaults)
+	options := metadata.Effective(h, s, cfg.Defaults())
 	return options.Retention(h.Type, r.IdempotencyKey != nil)
 }
 

@@ -93,5 +93,5 @@ func run(ctx context.Context) error {
 	for _, w := range loaded.Warnings {
 		log.Warn("configuration", "warning", w)
 	}
-	return node.Run(ctx, loaded.Config, log, levels)
+	return node.Run(ctx, loaded, log, levels)
 }

@@ -311,7 +311,7 @@ func (w *testCluster) start() *host {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	h := &host{w: w, ctx: ctx, leads: map[uint32]context.CancelFunc{}}
 	h.engine = New(Config{
-		Source: w.source, Partitions: w, Defaults: &metadata.Defaults{}, Dial: w.dial, Metrics: w.metrics,
+		Source: w.source, Partitions: w, Defaults: noDefaults, Dial: w.dial, Metrics: w.metrics,
 		Level: func() feature.Level { return feature.Level4 }, RecordSize: 1 << 20, Memory: 8 << 20, commitInterval: w.commitInterval, Log: slog.New(slog.DiscardHandler),
 	})
 	h.wg.Go(func() { _ = h.engine.Run(ctx) })

@@ -46,7 +46,8 @@ type Partitions interface {
 type Config struct {
 	Source     Source
 	Partitions Partitions
-	Defaults   *metadata.Defaults
+	// Defaults returns the options of handlers that announce none, which may change.
+	Defaults func() *metadata.Defaults
 	// Dial connects to brokers and token endpoints.
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Level func() feature.Level

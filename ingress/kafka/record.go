@@ -97,7 +97,7 @@ func (c *converter) handler(service, name string) (options metadata.EffectiveOpt
 	if err != nil {
 		return options, bad(subscription.HandlerNotFound, "%v", err)
 	}
-	options = metadata.Effective(handler, svc, c.cfg.Defaults)
+	options = metadata.Effective(handler, svc, c.cfg.Defaults())
 	if !options.Public {
 		return options, bad(subscription.HandlerNotFound, "the handler %s/%s is not public: only other services can call it", service, name)
 	}

@@ -17,6 +17,9 @@ import (
 )
 
 // The key of a record is the ID of a workflow, which the first record starts.
+// noDefaults are those of a server without options for handlers.
+func noDefaults() *metadata.Defaults { return &metadata.Defaults{} }
+
 func TestRecordsStartWorkflows(t *testing.T) {
 	w := newTestCluster(t, 3)
 	w.topic("orders", 1)
@@ -132,7 +135,7 @@ func TestRecordsThatAreTooLarge(t *testing.T) {
 // Value, key and headers together are limited as well.
 func TestHeadersThatAreTooLarge(t *testing.T) {
 	w := newTestCluster(t, 2)
-	c := converter{&subscription.Subscription{ID: "sub_1", Options: subscription.Options{AllHeaders: true}}, &Config{Source: w.source, Partitions: w, Defaults: &metadata.Defaults{}, RecordSize: 1 << 20}}
+	c := converter{&subscription.Subscription{ID: "sub_1", Options: subscription.Options{AllHeaders: true}}, &Config{Source: w.source, Partitions: w, Defaults: noDefaults, RecordSize: 1 << 20}}
 	rec := record("orders", 0, "a", "1")
 	rec.Headers = []kgo.RecordHeader{{Key: "h", Value: []byte(strings.Repeat("x", limits.Message+1<<20))}}
 	_, _, bad := c.convert(&machine.Stream{}, &routing{Service: "Greeter", Handler: "greet"}, rec)

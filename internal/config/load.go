@@ -14,7 +14,8 @@ type Loaded struct {
 	Options  Options
 	Warnings []string // to be logged once the log is set up
 
-	origins map[string]string
+	origins       map[string]string
+	args, environ []string // of Load
 }
 
 // Load assembles the configuration from the defaults, the TOML file that
@@ -51,7 +52,10 @@ func Load(args, environ []string) (*Loaded, error) {
 		return nil, err
 	}
 	l.warnInert()
-	return &Loaded{Config: l.cfg, Options: options, Warnings: l.warnings, origins: maps.Clone(l.origins)}, nil
+	return &Loaded{
+		Config: l.cfg, Options: options, Warnings: l.warnings,
+		origins: maps.Clone(l.origins), args: args, environ: environ,
+	}, nil
 }
 
 // complete sets the values that were not given and depend on others.

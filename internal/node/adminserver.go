@@ -27,7 +27,6 @@ import (
 
 func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *backend.Cluster) http.Handler {
 	c := &n.cfg.Admin
-	defaults := defaultsOf(n.cfg)
 	authenticator := n.access.authenticator(portAdmin, n.access.required, n.metadata)
 	authenticator.Sessions = n.access.sessions()
 	settings := admin.Config{
@@ -58,7 +57,7 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 		Features:        map[string]bool{"protocol_v7": n.cfg.EnableProtocolV7, "vqueues": n.cfg.FlowControl()},
 		FlowControl:     n.cfg.FlowControl(),
 		AwaitRules:      n.awaitRules,
-		Defaults:        func() *metadata.Defaults { return &defaults },
+		Defaults:        n.defaults.Load,
 		Ready:           n.ready.Check,
 		Query:           engine,
 		Streams:         n.streams(),
@@ -167,10 +166,10 @@ func (n *Node) serveNodeHTTP(ctx context.Context) error {
 
 // newQueryEngine returns the engine for SQL queries on this node.
 func (n *Node) newQueryEngine(members *backend.Cluster) *query.Engine {
-	c, defaults := &n.cfg.Admin.QueryEngine, defaultsOf(n.cfg)
+	c := &n.cfg.Admin.QueryEngine
 	return query.NewEngine(query.Config{
 		Partitions: backend.Queried{Router: n.router, FlowControl: n.cfg.FlowControl()},
-		Registry:   n.metadata.Schemas, Defaults: &defaults,
+		Registry:   n.metadata.Schemas, Defaults: n.defaults.Load,
 		Rules: func() *flowcontrol.Book {
 			book, _ := n.metadata.Rules()
 			return book

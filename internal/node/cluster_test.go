@@ -89,7 +89,7 @@ func (c *testCluster) start(i int) {
 		slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}),
 		slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}),
 	)).With("node", m.cfg.NodeName)
-	go func() { m.done <- Run(ctx, m.cfg, log, new(telemetry.Levels)) }()
+	go func() { m.done <- Run(ctx, &config.Loaded{Config: m.cfg}, log, new(telemetry.Levels)) }()
 }
 
 // stop takes a node down in order.

@@ -15,9 +15,8 @@ const kafkaMemory = 64 << 20
 
 // newKafka returns the engine that reads event subscriptions.
 func (n *Node) newKafka() *kafka.Engine {
-	defaults := defaultsOf(n.cfg)
 	return kafka.New(kafka.Config{
-		Source: &kafkaSource{n.metadata, n.cfg.Ingress.KafkaClusters}, Partitions: n.router, Defaults: &defaults,
+		Source: &kafkaSource{n.metadata, n.cfg.Ingress.KafkaClusters}, Partitions: n.router, Defaults: n.defaults.Load,
 		Dial:  egressPolicy(n.cfg, n.listeners).Dialer(10 * time.Second).DialContext,
 		Level: n.metadata.FeatureLevel, FlowControl: n.cfg.FlowControl(), Version: version.Version(),
 		RecordSize: int(n.cfg.Networking.MessageSizeLimit), Memory: kafkaMemory,

@@ -26,10 +26,12 @@ import (
 
 // Node is a running server: its components and their connections.
 type Node struct {
-	cfg *config.Config
+	cfg *config.Config // of the start
 	log *slog.Logger
 
-	logLevels *telemetry.Levels // of log
+	reloader  *config.Reloader
+	defaults  atomic.Pointer[metadata.Defaults] // in effect, of the last configuration
+	logLevels *telemetry.Levels                 // of log
 	exports   *exports
 	metrics   nodeMetrics
 	stats     *stats.Counters
@@ -62,14 +64,16 @@ type Node struct {
 }
 
 // Run starts a server, serves until ctx ends, and stops it in order: first the callers, then the
-// partitions, then the files. levels are those of log.
-func Run(ctx context.Context, cfg *config.Config, log *slog.Logger, levels *telemetry.Levels) (err error) {
+// partitions, then the files. It applies changes of the configuration file, see config.Reloader. levels are those of log.
+func Run(ctx context.Context, loaded *config.Loaded, log *slog.Logger, levels *telemetry.Levels) (err error) {
+	cfg := loaded.Config
 	exports, log, err := openExports(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
 	defer exports.close()
 	n := newNode(cfg, log, levels, exports)
+	n.reloader = loaded.Reloader()
 	if n.keys, err = openKeys(cfg, log); err != nil {
 		return err
 	}
@@ -113,6 +117,7 @@ func newNode(cfg *config.Config, log *slog.Logger, levels *telemetry.Levels, exp
 		shutdown:     lifecycle.NewShutdown(cfg.ShutdownTimeout.Std(), log),
 		failed:       make(chan error, 1),
 	}
+	n.applyDefaults(cfg)
 	n.bodies = budget.New(n.payloads.Bodies, n.payloads.Connection)
 	n.stats = stats.NewCounters(n.metrics.handlers)
 	n.usage = process.NewMeter()
@@ -195,7 +200,7 @@ func (n *Node) serve(ctx context.Context) error {
 	checkpoints := replicas.NewCheckpointer(n.router.Replicas, n.log)
 	for _, part := range []func(context.Context) error{
 		func(ctx context.Context) error { return ingress.Serve(ctx, port) },
-		n.serveAdmin, n.serveNodeHTTP, n.serveCluster, n.serveCertificates,
+		n.serveAdmin, n.serveNodeHTTP, n.serveCluster, n.serveCertificates, n.watchConfiguration,
 		n.access.checkProvider,
 		func(ctx context.Context) error { return n.access.uses.Run(ctx, n.metadata, n.log) },
 		func(ctx context.Context) error { return n.keys.secrets.run(ctx, n.metadata, n.log) },

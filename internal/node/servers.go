@@ -21,7 +21,6 @@ import (
 
 func (n *Node) ingressServer() *ingress.Server {
 	c := &n.cfg.Ingress
-	defaults := defaultsOf(n.cfg)
 	return ingress.New(ingress.Config{
 		TLS:                serverTLS(n.keys.listeners.ingress, &c.TLS),
 		ForwardHeaders:     canonical(c.ForwardHeaders),
@@ -41,7 +40,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		Ready:              n.ready.Check,
 		Metrics:            n.metrics.ingress,
 		Tracer:             n.exports.tracer,
-		Defaults:           func() *metadata.Defaults { return &defaults },
+		Defaults:           n.defaults.Load,
 		Level:              n.metadata.FeatureLevel,
 		PartitionKey:       n.partitionKey,
 	}, n.metadata, n.router, n.log.With("component", "platform/ingress"))
@@ -65,7 +64,7 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	c := &n.cfg.Worker.Invoker
 	settings := invoker.DefaultConfig()
 	settings.Stats, settings.Tracer = n.stats, n.exports.tracer
-	settings.Defaults = defaultsOf(n.cfg)
+	settings.Defaults = *n.defaults.Load()
 	settings.Level = n.metadata.FeatureLevel
 	settings.Spread = n.router.Spread
 	settings.ConcurrentInvocations = int(c.ConcurrentInvocationsLimit)

@@ -14,9 +14,8 @@ const MaxLevelOverride = 7 * 24 * time.Hour
 // Levels are the levels of a logger, which can be changed while it is in use. It is safe for
 // concurrent use.
 type Levels struct {
-	configured string // filter
-
 	mu         sync.Mutex // covers the fields below
+	configured string     // filter
 	current    string     // filter
 	filter     Filter     // current, parsed
 	components map[string]*slog.LevelVar
@@ -64,6 +63,8 @@ func (l *Levels) State() LevelState {
 // Set changes the filter until the server restarts or, if d is not zero, for that time. An
 // empty filter restores the configured one.
 func (l *Levels) Set(text string, d time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if text == "" {
 		text, d = l.configured, 0
 	}
@@ -71,8 +72,6 @@ func (l *Levels) Set(text string, d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.restore != nil {
 		l.restore.Stop()
 		l.restore, l.until = nil, time.Time{}
@@ -85,6 +84,21 @@ func (l *Levels) Set(text string, d time.Duration) error {
 	return nil
 }
 
+// Configure changes the configured filter. A filter that was set instead of it remains in effect.
+func (l *Levels) Configure(text string) error {
+	filter, err := ParseFilter(text)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.current == l.configured && l.restore == nil {
+		l.apply(text, filter)
+	}
+	l.configured = text
+	return nil
+}
+
 // expire restores the configured filter, unless another one was set meanwhile.
 func (l *Levels) expire(until time.Time) {
 	l.mu.Lock()
@@ -92,7 +106,7 @@ func (l *Levels) expire(until time.Time) {
 	if !l.until.Equal(until) {
 		return
 	}
-	configured, _ := ParseFilter(l.configured) // it was parsed at the start
+	configured, _ := ParseFilter(l.configured) // it was parsed before
 	l.until, l.restore = time.Time{}, nil
 	l.apply(l.configured, configured)
 }

@@ -61,3 +61,26 @@ func TestLevelsAreRestoredInTime(t *testing.T) {
 		require.True(t, debug(), "until the restart")
 	})
 }
+
+// A filter that was set instead of the configured one is not replaced when the configuration changes.
+func TestConfiguredLevelsChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, levels, err := NewLogger(LogOptions{Filter: "info"}, new(bytes.Buffer), new(bytes.Buffer))
+		require.NoError(t, err)
+		require.NoError(t, levels.Configure("warn"))
+		require.Equal(t, "warn", levels.State().Filter)
+		require.Error(t, levels.Configure("loud"))
+
+		require.NoError(t, levels.Set("debug", time.Minute))
+		require.NoError(t, levels.Configure("error"))
+		require.Equal(t, "debug", levels.State().Filter)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, "error", levels.State().Filter)
+
+		require.NoError(t, levels.Set("debug", 0))
+		require.NoError(t, levels.Configure("info"))
+		require.Equal(t, "debug", levels.State().Filter)
+		require.NoError(t, levels.Set("", 0))
+		require.Equal(t, "info", levels.State().Filter)
+	})
+}

@@ -139,6 +139,43 @@ func TestDamagedDataDirectories(t *testing.T) {
 	}
 }
 
+// TestTheConfigurationFileIsReadAgain changes the file of a running server, also to one that is not valid.
+func TestTheConfigurationFileIsReadAgain(t *testing.T) {
+	file := writeFile(t, filepath.Join(t.TempDir(), "platform.toml"), "default-num-partitions = 1\n")
+	e := newEndpoint(t, serveManifest(t, manifest(serviceManifest("S", "SERVICE", nil, object{"name": "h"}))))
+	e.script("S/h", respondStatus(500, "", "", ""))
+	w := newFixture(t, map[string]string{"CONFIG": file})
+	w.register(e.URL, nil)
+	await := func(path, text string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return strings.Contains(string(w.admin("GET", path, nil).raw), text) }, testTimeout, 10*time.Millisecond, text)
+	}
+	logs := func(text string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return strings.Contains(w.server.Process.LogTail(100), text) }, testTimeout, 10*time.Millisecond, text)
+	}
+	writeFile(t, file, `
+		default-num-partitions = 2
+		log-filter = "info"
+		default-journal-retention = "3h"
+		[default-retry-policy]
+		initial-interval = "10ms"
+		max-attempts = 2`)
+	await("/services/S", `"journal_retention":"3h"`)
+	await("/cluster/log-levels", `"configured_log_filter":"info"`)
+	logs("takes effect when the server is restarted")
+	w.awaitInvocation(w.send("S/h"), func(i invocation) bool { return i.Status == "paused" })
+	require.Equal(t, 2, e.attemptCount("S/h"))
+
+	writeFile(t, file, "default-journal-retention = \"soon\"\n")
+	logs("configuration not reloaded, the previous one remains in effect")
+	await("/services/S", `"journal_retention":"3h"`)
+	require.NoError(t, os.Remove(file))
+	logs("cannot be read")
+	writeFile(t, file, "")
+	await("/services/S", `"journal_retention":"1d"`)
+}
+
 // TestPartitionsWithLostLogAreQuarantined removes the log. The server must report it and
 // not start over with empty partitions.
 func TestPartitionsWithLostLogAreQuarantined(t *testing.T) {

@@ -1,0 +1,109 @@
+package config
+
+import (
+	"os"
+	"slices"
+	"strings"
+)
+
+// live are the keys, and the sections, whose values apply while the server runs.
+var live = []string{
+	"log-filter",
+	"default-journal-retention", "max-journal-retention",
+	"default-idempotency-retention", "max-idempotency-retention",
+	"default-workflow-completion-retention", "max-workflow-completion-retention",
+	"default-retry-policy", "max-retry-policy-max-attempts",
+	"worker.invoker.inactivity-timeout", "worker.invoker.abort-timeout",
+}
+
+func isLive(path string) bool {
+	section, _, _ := strings.Cut(path, ".")
+	return slices.Contains(live, path) || slices.Contains(live, section)
+}
+
+// Change is a key whose value differs from the one that was loaded before.
+type Change struct {
+	Key string
+	// From and To are the values as in a dump, "not set" without one; only of keys that apply while the
+	// server runs, so they contain no secrets.
+	From, To string
+	// Pending means that the server uses another value until it is restarted.
+	Pending bool
+}
+
+// Reloader loads the configuration again when its file has changed. It is not safe for concurrent use.
+type Reloader struct {
+	running *Config      // with which the server was started
+	last    *Loaded      // the last one that was valid
+	file    *fileContent // when it was last read; nil: not yet
+}
+
+// fileContent is what a file contained at one time.
+type fileContent struct {
+	text     string
+	readable bool
+}
+
+// Reloader returns the reloader of a server that runs with the configuration.
+func (l *Loaded) Reloader() *Reloader { return &Reloader{running: l.Config, last: l} }
+
+// Changed reports whether the file differs from what Reload has read, or there is a file and Reload was not called yet: it
+// may have changed since Load.
+func (r *Reloader) Changed() bool {
+	return r.last.Options.ConfigFile != "" && (r.file == nil || r.content() != *r.file)
+}
+
+// content returns what the file contains. If it cannot be read, Load returns the error.
+func (r *Reloader) content() fileContent {
+	data, err := os.ReadFile(r.last.Options.ConfigFile)
+	return fileContent{text: string(data), readable: err == nil}
+}
+
+// Reload loads the configuration from the sources of the start. It returns the configuration and what differs
+// from the last one that was valid. Only values for which no change is pending may be applied.
+func (r *Reloader) Reload() (*Config, []Change, error) {
+	content := r.content() // before Load reads it, so that a later change is noticed
+	r.file = &content
+	again, err := Load(r.last.args, r.last.environ)
+	if err != nil {
+		return nil, nil, err
+	}
+	changes := r.compare(again.Config)
+	r.last = again
+	return again.Config, changes, nil
+}
+
+func (r *Reloader) compare(cfg *Config) (changes []Change) {
+	before, running := index(keys(r.last.Config)), index(keys(r.running))
+	for _, k := range keys(cfg) {
+		if k.section() {
+			continue
+		}
+		was, now := before[k.path].text(), k.text()
+		switch {
+		case was == now:
+		case isLive(k.path):
+			changes = append(changes, Change{Key: k.path, From: was, To: now})
+		default:
+			changes = append(changes, Change{Key: k.path, Pending: now != running[k.path].text()})
+		}
+	}
+	return changes
+}
+
+// text returns the value as in a dump, but with secrets.
+func (k key) text() string {
+	if text, set := textOf(k.value); set {
+		return text
+	}
+	return "not set"
+}
+
+// listOfLive returns the live keys for documents.
+func listOfLive() string {
+	var names []string
+	for _, path := range live {
+		names = append(names, "`"+path+"`")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -26,9 +27,12 @@ const (
 // key, and the certificates of authorities that peers are verified with. CA may be empty.
 type Files struct {
 	Cert, Key, CA string
+	CAKey         string // key of the configuration with CA; empty for ca-file
 	// Renewed reports that the server renews the certificate itself.
 	Renewed bool
 }
+
+func (f Files) caKey() string { return cmp.Or(f.CAKey, "ca-file") }
 
 // Pair is the content of the files at one time.
 type Pair struct {
@@ -144,14 +148,14 @@ func (s *Store) read() (*Pair, error) {
 	if s.files.CA != "" {
 		text, err := os.ReadFile(s.files.CA)
 		if err != nil {
-			return nil, fmt.Errorf("%s.ca-file: %w", s.name, err)
+			return nil, fmt.Errorf("%s.%s: %w", s.name, s.files.caKey(), err)
 		}
 		p.CAs, p.Authorities = x509.NewCertPool(), parseCertificates(text)
 		for _, cert := range p.Authorities {
 			p.CAs.AddCert(cert)
 		}
 		if len(p.Authorities) == 0 {
-			return nil, fmt.Errorf("%s.ca-file: %s contains no certificate in PEM format", s.name, s.files.CA)
+			return nil, fmt.Errorf("%s.%s: %s contains no certificate in PEM format", s.name, s.files.caKey(), s.files.CA)
 		}
 	}
 	if s.check != nil {

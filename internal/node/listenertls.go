@@ -24,7 +24,7 @@ func openListenerTLS(cfg *config.Config, log *slog.Logger) (l listenerTLS, err e
 		if !c.Enabled() {
 			return nil, nil //nolint:nilnil // no TLS
 		}
-		return certs.Open(section, certs.Files{Cert: c.CertFile, Key: c.KeyFile, CA: c.ClientCAFile}, nil, log)
+		return certs.Open(section, certs.Files{Cert: c.CertFile, Key: c.KeyFile, CA: c.ClientCAFile, CAKey: "client-ca-file"}, nil, log)
 	}
 	var err1, err2 error
 	l.ingress, err1 = open("ingress.tls", &cfg.Ingress.TLS)

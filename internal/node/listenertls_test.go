@@ -106,6 +106,16 @@ func TestListenersUseTLS(t *testing.T) {
 	}, waitTimeout, 20*time.Millisecond)
 }
 
+// Errors name the key of the configuration, which differs from that of the certificate of a node.
+func TestErrorsNameTheAuthorityOfClients(t *testing.T) {
+	dir := t.TempDir()
+	files := nodeFiles(t, newAuthority(t), dir, "n1")
+	cfg := config.Default()
+	cfg.Admin.TLS = config.ListenerTLS{CertFile: files.CertFile, KeyFile: files.KeyFile, ClientCAFile: filepath.Join(dir, "missing.crt")}
+	_, err := openListenerTLS(cfg, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "admin.tls.client-ca-file: ")
+}
+
 func TestReloadOnRequest(t *testing.T) {
 	dir := t.TempDir()
 	files := nodeFiles(t, newAuthority(t), dir, "n1")

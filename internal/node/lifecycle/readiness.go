@@ -39,8 +39,8 @@ func (r *Readiness) Check() error {
 	if r.Draining() {
 		return errors.New("the node is stopping")
 	}
-	if r.Disk.Level() >= diskspace.Short {
-		return fmt.Errorf("the disk is nearly full (%s free)", r.Disk.Free())
+	if shortage := r.Disk.Shortage(); r.Disk.Level() >= diskspace.Short && shortage != "" {
+		return errors.New("the disk " + shortage)
 	}
 	if group := r.Metadata.Group(); group.Leader().ID == "" {
 		heard := group.Stats().LastContact

@@ -117,7 +117,7 @@ func unreachableHint(e *client.UnreachableError) string {
 		where = "--ingress-url or PLATFORM_INGRESS_URL"
 	}
 	if _, unknown := errors.AsType[x509.UnknownAuthorityError](e.Err); unknown {
-		return "Name the file with the authority of the server's certificate with --ca-file or PLATFORM_CA_FILE."
+		return "No known authority has issued the server's certificate: name the file with the one that has with --ca-file or PLATFORM_CA_FILE."
 	}
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](e.Err); ok && invalid.Reason == x509.Expired {
 		return "Replace the certificate of the server, or correct the clock of this machine."

@@ -175,8 +175,8 @@ type Invoker struct {
 	AWSAssumeRoleExternalID     string         `key:"aws-assume-role-external-id" help:"external id for assuming roles (default: variable AWS_EXTERNAL_ID)"`
 	RequestCompressionThreshold units.ByteSize `key:"request-compression-threshold" help:"size from which requests to functions that support zstd are compressed"`
 
-	HTTP2KeepAliveInterval           units.Duration `key:"http2-keep-alive-interval" help:"time without traffic after which a connection is probed"`
-	HTTP2KeepAliveTimeout            units.Duration `key:"http2-keep-alive-timeout" help:"timeout of a probe"`
+	HTTP2KeepAliveInterval           units.Duration `key:"http2-keep-alive-interval" help:"time without traffic after which a connection is probed; 0 disables this"`
+	HTTP2KeepAliveTimeout            units.Duration `key:"http2-keep-alive-timeout" help:"timeout of a probe; 0 disables probes"`
 	HTTP2StreamsPerConnectionLimit   int            `key:"http2-streams-per-connection-limit" help:"concurrent attempts on one connection"`
 	HTTP2IdleConnectionTimeout       units.Duration `key:"http2-idle-connection-timeout" help:"how long an idle connection stays open at most"`
 	HTTP2InitialStreamWindowSize     units.ByteSize `key:"http2-initial-stream-window-size" help:"receive window of an attempt, at most 4 MiB: what an endpoint may send before it is read, in addition to memory-limit"`

@@ -34,9 +34,9 @@ type pings struct {
 }
 
 // watchPeer starts sending pings after interval without data from the peer, and closes the connection if there is no
-// response within timeout.
+// response within timeout. It does nothing if one of them is 0.
 func (c *conn) watchPeer(interval, timeout time.Duration) {
-	if interval <= 0 {
+	if interval <= 0 || timeout <= 0 {
 		return
 	}
 	c.mu.Lock()

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// pinged is a connection with pings every minute, whose peer has 90 seconds to respond.
+// pinged is a connection with pings every minute.
 type pinged struct {
 	conn   *conn
 	peer   net.Conn
 	frames chan string // that the peer has received
 }
 
-func newPinged(t *testing.T) *pinged {
+func newPinged(t *testing.T, timeout time.Duration) *pinged {
 	near, far := net.Pipe()
 	p := &pinged{conn: newConn(near, nil), peer: far, frames: make(chan string, 100)}
 	go p.conn.send()
@@ -46,7 +46,7 @@ func newPinged(t *testing.T) *pinged {
 	t.Cleanup(func() { _, _ = p.conn.Close(), far.Close() })
 	p.write(t, []byte(http2.ClientPreface))
 	require.NoError(t, http2.NewFramer(far, nil).WriteSettings())
-	p.conn.watchPeer(time.Minute, 90*time.Second)
+	p.conn.watchPeer(time.Minute, timeout)
 	return p
 }
 
@@ -68,7 +68,7 @@ func (p *pinged) wait(d time.Duration) (frames []string) {
 // No frame may be sent within another one, or between those that carry the headers of one request.
 func TestPingsFollowCompleteHeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPinged(t)
+		p := newPinged(t, 90*time.Second)
 		var b bytes.Buffer
 		framer := http2.NewFramer(&b, nil)
 		require.NoError(t, framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x88}}))
@@ -84,7 +84,7 @@ func TestPingsFollowCompleteHeaders(t *testing.T) {
 
 func TestPingsWhileThePeerIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPinged(t)
+		p := newPinged(t, 90*time.Second)
 		require.Empty(t, p.wait(59*time.Second))
 		for range 10 {
 			require.Equal(t, []string{"PING"}, p.wait(2*time.Second))
@@ -106,7 +106,7 @@ func TestPingsWhileThePeerIsSilent(t *testing.T) {
 // A process that did not run for longer than the timeout may not have read the response yet.
 func TestPingsAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPinged(t)
+		p := newPinged(t, 90*time.Second)
 		require.Equal(t, []string{"PING"}, p.wait(61*time.Second))
 		p.conn.mu.Lock()
 		p.conn.pings.start = p.conn.pings.start.Add(-time.Hour)
@@ -116,5 +116,14 @@ func TestPingsAfterAPause(t *testing.T) {
 		p.wait(90 * time.Second)
 		_, err := p.conn.Write([]byte{0})
 		require.ErrorIs(t, err, errLost)
+	})
+}
+
+// Without a timeout, each ping would close its connection before the response arrives.
+func TestPingsAreDisabledWithoutATimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPinged(t, 0)
+		require.Empty(t, p.wait(time.Hour))
+		p.write(t, []byte{0})
 	})
 }

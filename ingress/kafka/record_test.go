@@ -16,10 +16,10 @@ import (
 	"platform/partition/machine"
 )
 
-// The key of a record is the ID of a workflow, which the first record starts.
 // noDefaults are those of a server without options for handlers.
 func noDefaults() *metadata.Defaults { return &metadata.Defaults{} }
 
+// The key of a record is the ID of a workflow, which the first record starts.
 func TestRecordsStartWorkflows(t *testing.T) {
 	w := newTestCluster(t, 3)
 	w.topic("orders", 1)

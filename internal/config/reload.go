@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -35,7 +36,8 @@ type Change struct {
 type Reloader struct {
 	running *Config      // with which the server was started
 	last    *Loaded      // the last one that was valid
-	file    *fileContent // when it was last read; nil: not yet
+	file    *fileContent // when Reload last read it; nil: not yet
+	seen    *fileContent // in the last call of Changed; nil: not called yet
 }
 
 // fileContent is what a file contained at one time.
@@ -48,9 +50,22 @@ type fileContent struct {
 func (l *Loaded) Reloader() *Reloader { return &Reloader{running: l.Config, last: l} }
 
 // Changed reports whether the file differs from what Reload has read, or there is a file and Reload was not called yet: it
-// may have changed since Load.
+// may have changed since Load. A file that has changed since the previous call may still be being written, so it does not
+// count yet.
 func (r *Reloader) Changed() bool {
-	return r.last.Options.ConfigFile != "" && (r.file == nil || r.content() != *r.file)
+	if r.last.Options.ConfigFile == "" || r.readOnce() {
+		return false
+	}
+	content := r.content()
+	complete := r.seen != nil && content == *r.seen
+	r.seen = &content
+	return complete && (r.file == nil || content != *r.file)
+}
+
+// readOnce reports whether the file cannot be read again: a pipe would be empty, or block.
+func (r *Reloader) readOnce() bool {
+	info, err := os.Stat(r.last.Options.ConfigFile)
+	return err == nil && !info.Mode().IsRegular()
 }
 
 // content returns what the file contains. If it cannot be read, Load returns the error.
@@ -62,6 +77,9 @@ func (r *Reloader) content() fileContent {
 // Reload loads the configuration from the sources of the start. It returns the configuration and what differs
 // from the last one that was valid. Only values for which no change is pending may be applied.
 func (r *Reloader) Reload() (*Config, []Change, error) {
+	if r.readOnce() {
+		return nil, nil, fmt.Errorf("%s can be read only when the server starts, since it is no regular file", r.last.Options.ConfigFile)
+	}
 	content := r.content() // before Load reads it, so that a later change is noticed
 	r.file = &content
 	again, err := Load(r.last.args, r.last.environ)

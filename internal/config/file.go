@@ -81,7 +81,11 @@ func (l *loader) applyValue(path string, value any, origin func(path string) str
 		return
 	}
 	if err := setTOML(k.value, value); err != nil {
-		l.problem(origin(path), path, err.Error())
+		what := err.Error()
+		if slices.Contains(secret, path) || isClusters(k.value) {
+			what, _, _ = strings.Cut(what, ", got ") // the value
+		}
+		l.problem(origin(path), path, what)
 		return
 	}
 	l.origins[path] = origin(path)

@@ -119,7 +119,7 @@ func TestTooFewReplicas(t *testing.T) {
 	require.Contains(t, text(t, w.ask(t, "GET", "/cluster-health", "")), `"problems":["1 partition has yet to get another replica"]`)
 }
 
-// A drained node leaves the placement at once, but votes until its replicas are replaced.
+// Draining removes a node from the placement immediately, but it remains a voter until other nodes have its replicas.
 func TestANodeThatStillVotesIsNotRemoved(t *testing.T) {
 	w := threeNodes(t, nil)
 	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/n3/drain?force", ""))

@@ -73,7 +73,7 @@ var securityFieldMeanings = map[string]string{
 	"LoggedOut.logout_url":          "Page of the identity provider at which the user can end the session there as well. Absent if the provider announces none.",
 	"Session.token":                 "Token of the session.",
 	"Token.session":                 "Whether it is the login of a user with the identity provider.",
-	"Identity.session":              "Whether the caller is a user who has logged in with the identity provider.",
+	"Identity.session":              "Whether the caller logged in through the identity provider.",
 	"OIDCLogin.start_url":           "Page that begins a login in a browser. Absent if browsers cannot log in.",
 	"OIDCLogin.cli_client_id":       "Client for the device flow. Absent if the command line cannot log in.",
 	"ExchangeTokenRequest.id_token": "ID token for the client of the command line, at most ten minutes old.",

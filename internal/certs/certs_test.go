@@ -106,7 +106,7 @@ func TestRenewedCertificatesAreReportedOnlyWhenOverdue(t *testing.T) {
 	}
 }
 
-// A certificate that has expired is reported at once, not a day after the warning that it expires soon.
+// The error about an expired certificate does not wait for the daily interval of the warnings before it.
 func TestExpiredCertificatesAreReported(t *testing.T) {
 	d := NewDirectory(t.TempDir())
 	require.NoError(t, d.Init("c", 366*24*time.Hour))

@@ -21,7 +21,7 @@ var (
 	descMetaLeads   = metrics.Desc("metadata_leads", "1 if this node leads the metadata.")
 	descMetaApplied = metrics.Desc("metadata_applied_index", "Index up to which this node has applied the log of the metadata.")
 	descLevel       = metrics.Desc("cluster_feature_level", "Feature level of the cluster that this node knows: the formats that all members can read.")
-	descSurvived    = metrics.Desc("cluster_losses_survived", "Nodes, whichever they are, that can fail while all partitions and the metadata keep a majority: now, according to failure detection and to the partitions that this node leads, and once all replicas are complete. The smallest value of all nodes counts.", "when")
+	descSurvived    = metrics.Desc("cluster_losses_survived", "Nodes, whichever they are, that can fail while all partitions and the metadata keep a majority: now, according to failure detection and to the partitions that this node leads, and once all replicas are complete. Use the minimum over all nodes.", "when")
 	descSupported   = metrics.Desc("node_feature_level", "Highest feature level that this server supports.")
 	descMembers     = metrics.Desc("failure_detector_nodes_total", "Nodes of the cluster by state according to failure detection.", "state")
 )

@@ -18,8 +18,8 @@ they come from. An unknown key in the file or on the command line stops the star
 ` + "`PLATFORM_`" + ` that names no key is ignored; the log names it and the nearest variable once at each start. Those that Kubernetes and Docker define
 for a service whose name begins with ` + "`platform`" + `, such as ` + "`PLATFORM_SERVICE_HOST`" + ` and ` + "`PLATFORM_PORT_8080_TCP`" + `, are ignored without a warning.
 
-The file is read again when it changes and on SIGHUP. Changes of ` + listOfLive() + ` apply at once.
-Changes of other keys apply when the server is restarted; the log names them.
+The server reloads the file when it changes and on SIGHUP. Changes of ` + listOfLive() + ` take effect immediately.
+Changes of other keys take effect after a restart; the log names them.
 `)
 	list := keys(Default())
 	table := func() { out.WriteString("\n| Key | Default | Meaning |\n|---|---|---|\n") }

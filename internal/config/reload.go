@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// live are the keys, and the sections, whose values apply while the server runs.
+// live are the keys and sections whose changes take effect while the server runs.
 var live = []string{
 	"log-filter",
 	"default-journal-retention", "max-journal-retention",
@@ -49,9 +49,9 @@ type fileContent struct {
 // Reloader returns the reloader of a server that runs with the configuration.
 func (l *Loaded) Reloader() *Reloader { return &Reloader{running: l.Config, last: l} }
 
-// Changed reports whether the file differs from what Reload has read, or there is a file and Reload was not called yet: it
-// may have changed since Load. A file that has changed since the previous call may still be being written, so it does not
-// count yet.
+// Changed reports whether Reload should be called: the file differs from what Reload read last, or Reload was never called,
+// since the file may have changed after Load. A change counts only if two calls in a row see the same content: until
+// then, the file may still be being written.
 func (r *Reloader) Changed() bool {
 	if r.last.Options.ConfigFile == "" || r.readOnce() {
 		return false
@@ -75,7 +75,7 @@ func (r *Reloader) content() fileContent {
 }
 
 // Reload loads the configuration from the sources of the start. It returns the configuration and what differs
-// from the last one that was valid. Only values for which no change is pending may be applied.
+// from the last one that was valid. The caller applies the values of live keys only.
 func (r *Reloader) Reload() (*Config, []Change, error) {
 	if r.readOnce() {
 		return nil, nil, fmt.Errorf("%s can be read only when the server starts, since it is no regular file", r.last.Options.ConfigFile)

@@ -1,4 +1,4 @@
-// Package durable makes changes of directories survive a power failure.
+// Package durable replaces and renames files so that the change survives a power failure.
 package durable
 
 import (

@@ -72,7 +72,7 @@ func (s *sender) serves(p *port) bool {
 	}
 	servers := r.GetConfiguration().Configuration().Servers
 	if _, member := findServer(servers, p.group.cfg.LocalID); !member {
-		return true // the log ends before the entry that has added this replica, and those that have added others
+		return true // catching up: its log lacks the entry that added it, and maybe the one that added its leader
 	}
 	member := slices.ContainsFunc(servers, func(srv raft.Server) bool { return s.owns(srv.ID) })
 	return member || s.t.cfg.MayServe == nil || s.t.cfg.MayServe(p.id, s.Node, s.t.leaderless(r))

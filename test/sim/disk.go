@@ -20,6 +20,7 @@ type disk struct {
 	saved        *vfs.MemFS    // an earlier copy, for the defect lostSync
 	crash        func()        // called in a later sync; nil: no crash is planned
 	crashIn      int           // syncs until then
+	wals         []*walFile    // that are open
 }
 
 // crashInSync calls crash during the n-th sync of a write-ahead log or of the hard states, before
@@ -52,10 +53,9 @@ func (d *disk) beforeSync() {
 
 // save copies the disk for unsyncedState.
 func (d *disk) save() {
-	now := d.mem.CrashClone(vfs.CrashCloneCfg{})
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.saved = now
+	d.saved = d.clone(vfs.CrashCloneCfg{})
 }
 
 // unsyncedState returns the saved copy, as if later syncs had not happened.
@@ -77,9 +77,21 @@ func newDisk(mem *vfs.MemFS, rng *rand.Rand) *disk {
 // crashed returns the disk after a power loss, with the given percentage of unsynced pages,
 // chosen at random.
 func (d *disk) crashed(unsynced int, rng *rand.Rand) *disk {
-	after := newDisk(d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rng}), rng)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	after := newDisk(d.clone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rng}), rng)
 	after.saved = d.saved
 	return after
+}
+
+// clone copies the disk as it is after a power loss. d.mu must be held.
+func (d *disk) clone(cfg vfs.CrashCloneCfg) *vfs.MemFS {
+	for _, f := range d.wals {
+		if err := f.settle(); err != nil {
+			panic(err) // of an in-memory file
+		}
+	}
+	return d.mem.CrashClone(cfg)
 }
 
 func (d *disk) setSyncDelay(delay time.Duration) {
@@ -91,13 +103,25 @@ func (d *disk) setSyncDelay(delay time.Duration) {
 // Create implements vfs.FS.
 func (d *disk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := d.FS.Create(name, c)
-	return d.wrap(name, f), err
+	if err != nil || !isWAL(name) {
+		return f, err
+	}
+	return d.newWALFile(f), nil
 }
 
 // ReuseForWrite implements vfs.FS.
 func (d *disk) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := d.FS.ReuseForWrite(from, to, c)
-	return d.wrap(to, f), err
+	if !isWAL(to) {
+		return d.FS.ReuseForWrite(from, to, c)
+	}
+	if err := d.Rename(from, to); err != nil {
+		return nil, err
+	}
+	f, err := d.FS.OpenReadWrite(to, c) // a walFile reads what it replaces
+	if err != nil {
+		return nil, err
+	}
+	return d.newWALFile(f), nil
 }
 
 // OpenReadWrite implements vfs.FS.
@@ -109,14 +133,9 @@ func (d *disk) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.O
 	return f, err
 }
 
-func (d *disk) wrap(name string, f vfs.File) vfs.File {
-	if f == nil || !strings.HasSuffix(name, ".log") {
-		return f
-	}
-	return &slowFile{f, d}
-}
+func isWAL(name string) bool { return strings.HasSuffix(name, ".log") }
 
-// slowFile is a write-ahead log. Its syncs are what commits wait for.
+// slowFile is a file whose syncs take time.
 type slowFile struct {
 	vfs.File
 	disk *disk

@@ -16,7 +16,7 @@ func newCatalog() *catalog {
 	c := &catalog{tables: slices.Concat(
 		[]*Table{
 			sysInvocation(), sysInvocationStatus(), sysInvocationState(), sysJournal(), sysJournalEvents(),
-			stateTable(), sysInbox(), sysKeyedServiceStatus(), sysLocks(), sysPromise(), sysService(), sysDeployment(), sysJob(), sysAudit(), sysFailureGroup(),
+			sysAwakeable(), stateTable(), sysInbox(), sysKeyedServiceStatus(), sysLocks(), sysPromise(), sysService(), sysDeployment(), sysJob(), sysAudit(), sysFailureGroup(),
 		},
 		flowTables(), clusterTables(), subscriptionTables(),
 	)}

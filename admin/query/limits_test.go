@@ -127,7 +127,7 @@ func owned(t *testing.T, include func(service, scope string) bool) Config {
 // limitsOfTables lists, for each table, the limits that its rows can be restricted to.
 var limitsOfTables = map[string]string{
 	"sys_invocation": "services scopes", "sys_invocation_status": "services scopes", "sys_invocation_state": "services scopes",
-	"sys_journal": "services scopes", "sys_journal_events": "services scopes", "state": "services scopes", "sys_inbox": "services scopes",
+	"sys_awakeable": "services scopes", "sys_journal": "services scopes", "sys_journal_events": "services scopes", "state": "services scopes", "sys_inbox": "services scopes",
 	"sys_keyed_service_status": "services scopes", "sys_locks": "services scopes", "sys_promise": "services scopes", "sys_service": "services scopes",
 	"sys_scheduler": "services scopes", "sys_vqueues": "services scopes", "sys_vqueue_meta": "services scopes", "sys_vqueue_entry_status": "services scopes",
 	"sys_failure_group": "services", "sys_user_limits": "scopes",

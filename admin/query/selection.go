@@ -19,6 +19,7 @@ type field uint8
 const (
 	noField           field = iota
 	byID                    // of an invocation
+	byAwakeable             // id of an awakeable
 	byQueue                 // id of a queue
 	byPartitionKey          // of the owner of the row
 	byScope                 // NULL if it has none
@@ -144,6 +145,10 @@ func (s *selection) apply(f field, op vtab.ConstraintOp, v vtab.Value, planning 
 		id, err := ids.ParseInvocation(str)
 		s.nothing = s.nothing || !planning && err != nil || s.id != nil && *s.id != id
 		s.id = &id
+	case byAwakeable:
+		a, err := ids.ParseAwakeable(str)
+		s.nothing = s.nothing || !planning && err != nil || s.id != nil && *s.id != a.Invocation
+		s.id = &a.Invocation
 	case byQueue: // the contents of a queue have the partition key of the queue
 		id, err := ids.ParseVQueue(str)
 		s.nothing = s.nothing || !planning && err != nil

@@ -29,6 +29,7 @@ var knownValues = map[string]map[string][]string{
 		"scheduled", "pending", "ready", "running", "backing-off", "suspended", "paused", "completed"),
 	"sys_invocation_status": with(invocationValues, "status",
 		"inboxed", "scheduled", "invoked", "suspended", "paused", "completed"),
+	"sys_awakeable":           {"invocation_status": {"suspended", "ready", "running", "backing-off"}, "target_service_ty": serviceTypes},
 	"sys_journal":             {"entry_type": entryTypes()},
 	"sys_journal_events":      {"event_type": {"TransientError", "Paused", "Resumed", "Suspended", "CancelRequested"}},
 	"sys_service":             {"ty": serviceTypes},

@@ -294,6 +294,7 @@ var flagsTestedElsewhere = map[string]string{
 	"cluster partitions describe": "cluster.txtar",
 	"cluster partitions transfer": "cluster.txtar",
 	"awakeables callback":         "callback.txtar",
+	"awakeables list":             "awakeables.txtar",
 }
 
 // TestEachFlagHasAnEffect runs each command with and without each of its flags: the requests, the

@@ -10,7 +10,10 @@ import{$ as Et,$a as rt,$b as Bn,A as rn,Aa as at,B as J,Ba as ge,C as Tt,Ca as 
 `}function os(t){if(t==null)return"";let n=typeof t=="string"?t:JSON.stringify(t);return typeof t=="string"&&/^[=+\-@\t\r\n＝＋－＠]/.test(n)&&(n=`'${n}`),/[",\r\n]/.test(n)?`"${n.replaceAll('"','""')}"`:n}function jt(t,n,s,o){let i=t.find(r=>r.query===n)??{query:n,runs:0,failures:0,times:[],rows:0,read:0,at:s};return[{...i,at:s,runs:i.runs+1,...o?{times:[...i.times,Math.round(o.took)].slice(-25),rows:o.rows,read:o.read}:{failures:i.failures+1}},...t.filter(r=>r!==i)].slice(0,50)}function as(t){let n=[...t].sort((o,i)=>o-i),s=n.length>>1;return n.length%2===1?n[s]:(n[s-1]+n[s])/2}var rs=[["Invocations by service and status",`SELECT target_service_name, status, COUNT(*) AS n
 FROM sys_invocation
 GROUP BY 1, 2
-ORDER BY n DESC`],["What fails now",`SELECT id, target, retry_count, last_failure
+ORDER BY n DESC`],["Awakeables, the oldest first",`SELECT id, invocation_id, target, waiting_since
+FROM sys_awakeable
+ORDER BY waiting_since
+LIMIT 100`],["What fails now",`SELECT id, target, retry_count, last_failure
 FROM sys_invocation
 WHERE status IN ('backing-off', 'paused')
 ORDER BY retry_count DESC

@@ -23,10 +23,70 @@ func (a *app) awakeables() *cobra.Command {
 	return command.Group(&cobra.Command{
 		Use:     "awakeables",
 		Aliases: []string{"awakeable"},
-		Short:   "Complete awakeables, which handlers wait for",
-		Long: `Completes awakeables. A handler creates one, passes its id to another system and waits for the value;
-the first completion wins. 'platform explain <invocation id>' shows the ids that an invocation waits for.`,
-	}, a.awakeablesComplete(false), a.awakeablesComplete(true), a.awakeablesCallback())
+		Short:   "List and complete awakeables, which handlers wait for",
+		Long: `Lists and completes awakeables. A handler creates one, passes its id to another system and waits for the
+value; the first completion wins. 'platform explain <invocation id>' shows all that an invocation waits for.`,
+	}, a.awakeablesList(), a.awakeablesComplete(false), a.awakeablesComplete(true), a.awakeablesCallback())
+}
+
+func (a *app) awakeablesList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the awakeables that invocations wait for, the oldest first",
+		Long: `Lists the awakeables that invocations wait for, those that have waited longest first.
+
+The server knows what an invocation waits for once it is suspended. A handler that runs is asked to
+suspend after the inactivity timeout, one minute by default, so its awakeables may be missing until
+then; with service protocol 7, handlers report them immediately.`,
+		Args:    cobra.NoArgs,
+		Example: "  platform awakeables list\n  platform awakeables list --service Payment --older-than 1d",
+	}
+	asJSON := command.JSONFlag(cmd.Flags())
+	limit := cmd.Flags().Int("limit", 100, "at most this many")
+	var f client.AwakeableFilter
+	cmd.Flags().StringSliceVar(&f.Service, "service", nil, "only those of these services")
+	cmd.Flags().StringVar(&f.Scope, "scope", "", "only those of this scope")
+	older := cmd.Flags().String("older-than", "", "only those that have waited longer than this `duration`, such as 1h")
+	a.Shows(cmd, func(ctx context.Context, _ []string) error {
+		if *limit < 1 {
+			return command.UsageError("--limit must be at least 1")
+		}
+		if *older != "" {
+			d, err := units.ParseDuration(*older)
+			if err != nil || d <= 0 {
+				return command.UsageError("--older-than takes a duration, such as 1h")
+			}
+			f.OlderThan = d
+		}
+		list, err := a.Client.Awakeables(ctx, f, *limit+1)
+		if err != nil {
+			return err
+		}
+		more := len(list) > *limit
+		list = list[:min(len(list), *limit)]
+		switch {
+		case *asJSON:
+			return a.PrintJSON(map[string]any{"awakeables": append([]client.Awakeable{}, list...)})
+		case len(list) == 0:
+			a.Say("No such awakeables. Those of a running handler are listed when it suspends, after its inactivity timeout.")
+			return nil
+		}
+		a.awakeableTable(list)
+		if more {
+			a.Say("There are more than these; see --limit.")
+		}
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) awakeableTable(list []client.Awakeable) {
+	rows := make([][]string, len(list))
+	for i, w := range list {
+		rows[i] = []string{term.Clean(w.ID), command.OrDash(a.Print.Time(w.WaitingSince)), term.Clean(w.Target), term.Clean(w.Invocation)}
+	}
+	a.Print.Table("", []string{"ID", "WAITING-SINCE", "TARGET", "INVOCATION"}, rows)
 }
 
 func (a *app) awakeablesComplete(reject bool) *cobra.Command {

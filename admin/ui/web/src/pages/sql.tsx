@@ -19,6 +19,7 @@ import { saveFile } from '../lib/save.ts'
 
 const samples: [string, string][] = [
   ['Invocations by service and status', 'SELECT target_service_name, status, COUNT(*) AS n\nFROM sys_invocation\nGROUP BY 1, 2\nORDER BY n DESC'],
+  ['Awakeables, the oldest first', 'SELECT id, invocation_id, target, waiting_since\nFROM sys_awakeable\nORDER BY waiting_since\nLIMIT 100'],
   ['What fails now', "SELECT id, target, retry_count, last_failure\nFROM sys_invocation\nWHERE status IN ('backing-off', 'paused')\nORDER BY retry_count DESC\nLIMIT 100"],
   ['Slowest of the last hour', "SELECT id, target, completed_at - created_at AS duration\nFROM sys_invocation\nWHERE status = 'completed' AND created_at > now() - INTERVAL '1 hour'\nORDER BY duration DESC\nLIMIT 50"],
   ['Longest journals', 'SELECT id, target, status, journal_size\nFROM sys_invocation\nORDER BY journal_size DESC\nLIMIT 50'],

@@ -89,6 +89,7 @@ var registryFieldMeanings = map[string]string{
 	"Stats.nodes":                         "The nodes, and why their series are missing.",
 	"StatsNode.reason":                    "Why its series are missing. Absent if they are not.",
 	"Series.failed":                       "Invocations that failed, without those that were cancelled or killed.",
+	"Series.cancelled":                    "Invocations that were cancelled or killed.",
 	"Series.retries":                      "Failed attempts.",
 	"Series.in_flight":                    "Maximum number of open attempts, added over the nodes.",
 	"Series.backlog":                      "Maximum number of invocations that waited for a free slot of their node, added over the nodes.",

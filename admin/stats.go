@@ -47,6 +47,7 @@ type seriesView struct {
 	Started   []*uint64  `json:"started"`
 	Succeeded []*uint64  `json:"succeeded"`
 	Failed    []*uint64  `json:"failed"`
+	Cancelled []*uint64  `json:"cancelled"`
 	Retries   []*uint64  `json:"retries"`
 	InFlight  []*uint64  `json:"in_flight"`
 	Backlog   []*uint64  `json:"backlog"`
@@ -97,8 +98,8 @@ func viewSeries(s *stats.Series, r *stats.Result, steps int) *seriesView {
 		return list
 	}
 	view := &seriesView{
-		Started: values(s.Started), Succeeded: values(s.Succeeded), Failed: values(s.Failed), Retries: values(s.Retries),
-		InFlight: values(s.InFlight), Backlog: values(s.Backlog), P50: make([]*float64, steps), P99: make([]*float64, steps),
+		Started: values(s.Started), Succeeded: values(s.Succeeded), Failed: values(s.Failed), Cancelled: values(s.Cancelled),
+		Retries: values(s.Retries), InFlight: values(s.InFlight), Backlog: values(s.Backlog), P50: make([]*float64, steps), P99: make([]*float64, steps),
 	}
 	for i := range s.Latencies {
 		view.P50[r.First+i], view.P99[r.First+i] = quantile(&s.Latencies[i], 0.5), quantile(&s.Latencies[i], 0.99)

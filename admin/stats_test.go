@@ -31,6 +31,7 @@ func TestStatsAddUpNodes(t *testing.T) {
 		counters.Ended("A", "x", stats.EndSuccess, 20*time.Millisecond)
 	}
 	counters.Ended("B", "x", stats.EndFailure, time.Millisecond)
+	counters.Ended("B", "x", stats.EndCancelled, time.Millisecond)
 	history.Record(now)
 	step := stats.Step.Milliseconds()
 	to := now.UnixMilli() / step * step
@@ -52,6 +53,7 @@ func TestStatsAddUpNodes(t *testing.T) {
 	require.Nil(t, view.Series.Started[0], "no data")
 	require.EqualValues(t, 20, *view.Series.Started[last])
 	require.EqualValues(t, 2, *view.Series.Failed[last])
+	require.EqualValues(t, 2, *view.Series.Cancelled[last])
 	require.EqualValues(t, 8, *view.Series.InFlight[last])
 	require.EqualValues(t, 20, *view.Services["A"].Succeeded[last])
 	require.InDelta(t, 20, *view.Services["A"].P99[last], 6)

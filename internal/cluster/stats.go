@@ -37,7 +37,7 @@ func statsToProto(r stats.Result) *nodepb.StatsResponse {
 	for i := range r.Services {
 		one := &r.Services[i]
 		series := &nodepb.ServiceStats{
-			Service: one.Service, Started: one.Started, Succeeded: one.Succeeded, Failed: one.Failed, Retries: one.Retries,
+			Service: one.Service, Started: one.Started, Succeeded: one.Succeeded, Failed: one.Failed, Cancelled: one.Cancelled, Retries: one.Retries,
 			InFlight: one.InFlight, Backlog: one.Backlog,
 		}
 		for step := range one.Latencies {
@@ -60,10 +60,10 @@ func statsFromProto(in *nodepb.StatsResponse, q stats.Query) (stats.Result, erro
 	}
 	for _, one := range in.Services {
 		series := stats.Series{
-			Service: one.Service, Started: one.Started, Succeeded: one.Succeeded, Failed: one.Failed, Retries: one.Retries,
+			Service: one.Service, Started: one.Started, Succeeded: one.Succeeded, Failed: one.Failed, Cancelled: one.Cancelled, Retries: one.Retries,
 			InFlight: one.InFlight, Backlog: one.Backlog, Latencies: make([][stats.Buckets]uint64, r.Count),
 		}
-		for _, list := range [][]uint64{one.Started, one.Succeeded, one.Failed, one.Retries, one.InFlight, one.Backlog} {
+		for _, list := range [][]uint64{one.Started, one.Succeeded, one.Failed, one.Cancelled, one.Retries, one.InFlight, one.Backlog} {
 			if len(list) != r.Count {
 				return r, errors.New("its series have different lengths")
 			}

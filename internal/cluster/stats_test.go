@@ -30,3 +30,13 @@ func TestSeriesOfAnotherNodeFitTheRequest(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, stats.Result{First: 1, Count: 10}, r)
 }
+
+func TestSeriesAreSentWhole(t *testing.T) {
+	want := stats.Result{First: 2, Count: 1, Services: []stats.Series{{
+		Service: "s", Started: []uint64{1}, Succeeded: []uint64{2}, Failed: []uint64{3}, Cancelled: []uint64{4}, Retries: []uint64{5},
+		InFlight: []uint64{6}, Backlog: []uint64{7}, Latencies: [][stats.Buckets]uint64{{3: 8}},
+	}}}
+	got, err := statsFromProto(statsToProto(want), stats.Query{From: 0, To: 100, Step: 10})
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}

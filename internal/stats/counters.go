@@ -31,8 +31,8 @@ type Counters struct {
 
 // counts are the counters of one service.
 type counts struct {
-	started, succeeded, failed, retries atomic.Uint64
-	latencies                           [Buckets]atomic.Uint64
+	started, succeeded, failed, cancelled, retries atomic.Uint64
+	latencies                                      [Buckets]atomic.Uint64
 }
 
 // NewCounters returns counters that are zero. What they count is added to the metrics of
@@ -100,6 +100,8 @@ func (c *Counters) Ended(service, handler string, how End, took time.Duration) {
 		s.succeeded.Add(1)
 	case EndFailure:
 		s.failed.Add(1)
+	case EndCancelled:
+		s.cancelled.Add(1)
 	}
 	if took >= 0 {
 		s.latencies[bucketOf(took)].Add(1)

@@ -41,9 +41,9 @@ type step struct {
 }
 
 type serviceStep struct {
-	service                                                string
-	started, succeeded, failed, retries, inFlight, waiting uint32
-	latencies                                              []latencyCount
+	service                                                           string
+	started, succeeded, failed, cancelled, retries, inFlight, waiting uint32
+	latencies                                                         []latencyCount
 }
 
 type latencyCount struct {
@@ -53,9 +53,9 @@ type latencyCount struct {
 
 // reading is the value of the counters at the end of a step.
 type reading struct {
-	started, succeeded, failed, retries uint64
-	latencies                           [Buckets]uint64
-	idle                                int // steps without a change
+	started, succeeded, failed, cancelled, retries uint64
+	latencies                                      [Buckets]uint64
+	idle                                           int // steps without a change
 }
 
 // NewHistory returns an empty history.
@@ -128,7 +128,7 @@ func (h *History) read(service string, c *counts, load Load) (s serviceStep, act
 	}
 	s = serviceStep{
 		service: service, started: delta(c.started.Load(), &last.started), succeeded: delta(c.succeeded.Load(), &last.succeeded),
-		failed: delta(c.failed.Load(), &last.failed), retries: delta(c.retries.Load(), &last.retries),
+		failed: delta(c.failed.Load(), &last.failed), cancelled: delta(c.cancelled.Load(), &last.cancelled), retries: delta(c.retries.Load(), &last.retries),
 		inFlight: uint32(load.InFlight), waiting: uint32(load.Waiting),
 	}
 	for i := range last.latencies {
@@ -136,7 +136,7 @@ func (h *History) read(service string, c *counts, load Load) (s serviceStep, act
 			s.latencies = append(s.latencies, latencyCount{uint8(i), n})
 		}
 	}
-	active = s.started|s.succeeded|s.failed|s.retries|s.inFlight|s.waiting != 0 || len(s.latencies) > 0
+	active = s.started|s.succeeded|s.failed|s.cancelled|s.retries|s.inFlight|s.waiting != 0 || len(s.latencies) > 0
 	last.idle++
 	if active {
 		last.idle = 0
@@ -154,10 +154,10 @@ type Query struct {
 
 // Series are values of one service per step of a query, the first for the step First.
 type Series struct {
-	Service                             string // Other: the sum of those that are not listed
-	Started, Succeeded, Failed, Retries []uint64
-	InFlight, Backlog                   []uint64 // the maximum within the step
-	Latencies                           [][Buckets]uint64
+	Service                                        string // Other: the sum of those that are not listed
+	Started, Succeeded, Failed, Cancelled, Retries []uint64
+	InFlight, Backlog                              []uint64 // the maximum within the step
+	Latencies                                      [][Buckets]uint64
 }
 
 // Result is the result of a query. All series have Count values.
@@ -169,7 +169,7 @@ type Result struct {
 
 func newSeries(service string, n int) *Series {
 	return &Series{
-		Service: service, Started: make([]uint64, n), Succeeded: make([]uint64, n), Failed: make([]uint64, n), Retries: make([]uint64, n),
+		Service: service, Started: make([]uint64, n), Succeeded: make([]uint64, n), Failed: make([]uint64, n), Cancelled: make([]uint64, n), Retries: make([]uint64, n),
 		InFlight: make([]uint64, n), Backlog: make([]uint64, n), Latencies: make([][Buckets]uint64, n),
 	}
 }
@@ -225,6 +225,7 @@ func (s *Series) add(i int, one *serviceStep) {
 	s.Started[i] += uint64(one.started)
 	s.Succeeded[i] += uint64(one.succeeded)
 	s.Failed[i] += uint64(one.failed)
+	s.Cancelled[i] += uint64(one.cancelled)
 	s.Retries[i] += uint64(one.retries)
 	for _, l := range one.latencies {
 		s.Latencies[i][l.bucket] += uint64(l.count)
@@ -239,7 +240,7 @@ func busiest(steps []step, q Query) map[string]bool {
 	events := map[string]uint64{}
 	for _, s := range steps {
 		for _, one := range s.services {
-			events[one.service] += uint64(one.started) + uint64(one.succeeded) + uint64(one.failed) + uint64(one.retries) + uint64(one.inFlight)
+			events[one.service] += uint64(one.started) + uint64(one.succeeded) + uint64(one.failed) + uint64(one.cancelled) + uint64(one.retries) + uint64(one.inFlight)
 		}
 	}
 	delete(events, Other)
@@ -288,7 +289,7 @@ func Merge(results []Result) Result {
 // merge adds the series of another node, which begin offset steps later.
 func (s *Series) merge(one *Series, offset int) {
 	for _, pair := range [][2][]uint64{
-		{s.Started, one.Started}, {s.Succeeded, one.Succeeded}, {s.Failed, one.Failed}, {s.Retries, one.Retries},
+		{s.Started, one.Started}, {s.Succeeded, one.Succeeded}, {s.Failed, one.Failed}, {s.Cancelled, one.Cancelled}, {s.Retries, one.Retries},
 		{s.InFlight, one.InFlight}, {s.Backlog, one.Backlog},
 	} {
 		for i, n := range pair[1] {

@@ -42,6 +42,7 @@ func TestHistoryHasDeltasPerStep(t *testing.T) {
 	require.Equal(t, []uint64{2, 1}, a.Started)
 	require.Equal(t, []uint64{0, 1}, a.Succeeded)
 	require.Equal(t, []uint64{0, 1}, a.Failed)
+	require.Equal(t, []uint64{0, 1}, a.Cancelled)
 	require.Equal(t, []uint64{3, 3}, a.InFlight)
 	require.Equal(t, []uint64{2, 2}, a.Backlog)
 	require.Equal(t, []uint64{1, 0}, b.Retries)

@@ -797,7 +797,8 @@ type ServiceStats struct {
 	Retries       []uint64               `protobuf:"varint,5,rep,packed,name=retries,proto3" json:"retries,omitempty"`
 	InFlight      []uint64               `protobuf:"varint,6,rep,packed,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
 	Backlog       []uint64               `protobuf:"varint,7,rep,packed,name=backlog,proto3" json:"backlog,omitempty"`
-	Latencies     []*LatencyCount        `protobuf:"bytes,8,rep,name=latencies,proto3" json:"latencies,omitempty"` // sorted by step and bucket
+	Latencies     []*LatencyCount        `protobuf:"bytes,8,rep,name=latencies,proto3" json:"latencies,omitempty"`         // sorted by step and bucket
+	Cancelled     []uint64               `protobuf:"varint,9,rep,packed,name=cancelled,proto3" json:"cancelled,omitempty"` // or killed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -884,6 +885,13 @@ func (x *ServiceStats) GetBacklog() []uint64 {
 func (x *ServiceStats) GetLatencies() []*LatencyCount {
 	if x != nil {
 		return x.Latencies
+	}
+	return nil
+}
+
+func (x *ServiceStats) GetCancelled() []uint64 {
+	if x != nil {
+		return x.Cancelled
 	}
 	return nil
 }
@@ -2716,7 +2724,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\tpartition\x18\x04 \x01(\rH\x00R\tpartition\x88\x01\x01\x12\x16\n" +
 	"\x06detail\x18\x05 \x01(\tR\x06detailB\f\n" +
 	"\n" +
-	"_partition\"\xfe\x01\n" +
+	"_partition\"\x9c\x02\n" +
 	"\fServiceStats\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x18\n" +
 	"\astarted\x18\x02 \x03(\x04R\astarted\x12\x1c\n" +
@@ -2725,7 +2733,8 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\aretries\x18\x05 \x03(\x04R\aretries\x12\x1b\n" +
 	"\tin_flight\x18\x06 \x03(\x04R\binFlight\x12\x18\n" +
 	"\abacklog\x18\a \x03(\x04R\abacklog\x123\n" +
-	"\tlatencies\x18\b \x03(\v2\x15.node.v1.LatencyCountR\tlatencies\"P\n" +
+	"\tlatencies\x18\b \x03(\v2\x15.node.v1.LatencyCountR\tlatencies\x12\x1c\n" +
+	"\tcancelled\x18\t \x03(\x04R\tcancelled\"P\n" +
 	"\fLatencyCount\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\rR\x04step\x12\x16\n" +
 	"\x06bucket\x18\x02 \x01(\rR\x06bucket\x12\x14\n" +

@@ -126,7 +126,7 @@ function PerService({ services, counts, stats, range }: { services: Service[]; c
   const rows = services.map((s) => {
     const series = stats?.services?.[s.name] ?? {}
     const c = countsOf(counts, s.name)
-    return { name: s.name, type: s.ty, started: sum(series.started), failed: sum(series.failed), retries: sum(series.retries), p99: lastOf(series.latency_p99_ms), unfinished: c.unfinished, failing: c.failing, spark: series.started ?? [] }
+    return { name: s.name, type: s.ty, started: sum(series.started), failed: sum(series.failed), cancelled: sum(series.cancelled), retries: sum(series.retries), p99: lastOf(series.latency_p99_ms), unfinished: c.unfinished, failing: c.failing, spark: series.started ?? [] }
   }).sort((a, b) => b.failing - a.failing || b.failed - a.failed || b.started - a.started || a.name.localeCompare(b.name))
   const shown = rows.slice(0, 8)
   return (
@@ -136,6 +136,7 @@ function PerService({ services, counts, stats, range }: { services: Service[]; c
         { id: 'spark', title: `Started, ${range}`, class: 'fit', cell: (r) => <Spark values={r.spark} /> },
         { id: 'started', title: 'Started', class: 'num fit', cell: (r) => zero(r.started) },
         { id: 'failed', title: 'Failed', class: 'num fit', cell: (r) => (r.failed > 0 ? <b class="bad-text">{formatCompact(r.failed)}</b> : zero(0)) },
+        ...(rows.some((r) => r.cancelled > 0) ? [{ id: 'cancelled', title: 'Cancelled', class: 'num fit', cell: (r: (typeof rows)[number]) => zero(r.cancelled) }] : []),
         { id: 'retries', title: 'Retries', class: 'num fit', cell: (r) => (r.retries > 0 ? <span class="warn-text">{formatCompact(r.retries)}</span> : zero(0)) },
         { id: 'p99', title: 'Latency p99', class: 'num fit', cell: (r) => (r.p99 === undefined ? <span class="faint">–</span> : formatDuration(r.p99)) },
         { id: 'unfinished', title: 'Unfinished', class: 'num fit', cell: (r) => (counts ? zero(r.unfinished) : unknown) },
@@ -167,7 +168,7 @@ export function Charts({ stats, marks }: { stats: Stats; marks?: Mark[] }) {
   const rate = (n: number): string => (n > 0 && n < 0.1 ? n.toFixed(2) : formatCompact(n))
   const charts: { title: string; unit?: string; series: Series[]; format: (n: number) => string }[] = [
     { title: 'Throughput', unit: 'per s', format: rate, series: [{ title: 'started', color: '--busy', values: perSecond(of('started')), fill: false }, { title: 'succeeded', color: '--ok', values: perSecond(of('succeeded')) }] },
-    { title: 'Failures', unit: 'per s', format: rate, series: [{ title: 'failed', color: '--bad', values: perSecond(of('failed')) }, { title: 'retries', color: '--warn', values: perSecond(of('retries')), fill: false }] },
+    { title: 'Failures', unit: 'per s', format: rate, series: [{ title: 'failed', color: '--bad', values: perSecond(of('failed')) }, { title: 'cancelled', color: '--muted', values: perSecond(of('cancelled')), fill: false }, { title: 'retries', color: '--warn', values: perSecond(of('retries')), fill: false }] },
     { title: 'Latency', format: formatDuration, series: [{ title: 'p50', color: '--busy', values: of('latency_p50_ms'), connect: true }, { title: 'p99', color: '--warn', values: of('latency_p99_ms'), fill: false, connect: true }] },
     { title: 'In flight', format: formatCompact, series: [{ title: 'in flight', color: '--busy', values: of('in_flight') }, { title: 'waiting for a slot', color: '--muted', values: of('backlog'), fill: false }] },
   ]

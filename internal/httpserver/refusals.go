@@ -49,9 +49,20 @@ func response(status int, more string, header http.Header, body []byte) []byte {
 // cannot parse. Those of handlers have a date before the connection header.
 var plainRefusal = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 
+// failedExpectation begins the response that net/http sends without a body to a request with an unknown value of
+// Expect, and noBody ends it. Responses of handlers have other headers before the date.
+var (
+	failedExpectation = []byte("HTTP/1.1 417 Expectation Failed\r\nConnection: close\r\nDate: ")
+	noBody            = []byte("\r\nContent-Length: 0\r\n\r\n")
+)
+
 // explainRefusal returns the response to send instead of one of net/http to a request that it cannot
 // parse; nil if p is something else. There is no other way to replace its plain text.
 func explainRefusal(p []byte, problem Problem) []byte {
+	if bytes.HasPrefix(p, failedExpectation) && bytes.HasSuffix(p, noBody) {
+		header, body := problem(http.StatusExpectationFailed, "", "the only supported value of the header Expect is 100-continue")
+		return response(http.StatusExpectationFailed, "", header, body)
+	}
 	line, found := bytes.CutPrefix(p, []byte("HTTP/1.1 "))
 	if !found || len(line) < 3 || line[0] != '4' && line[0] != '5' {
 		return nil

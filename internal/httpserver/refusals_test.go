@@ -28,6 +28,7 @@ func TestRequestsThatCannotBeParsedGetAReason(t *testing.T) {
 		"bad header":          {"GET /a/b HTTP/1.1\r\nHost: a\r\nb c: d\r\n\r\n", 400, "the request is not valid HTTP/1.1: invalid header name"},
 		"long header":         {"GET /a/b HTTP/1.1\r\nHost: a\r\nb: " + strings.Repeat("c", 2*parsedHeader), 431, "the request line and the headers have more than 65536 bytes"},
 		"transfer encoding":   {"GET /a/b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501, "the transfer encoding of the request is not supported"},
+		"expectation":         {"GET /a/b HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\n\r\n", 417, "the only supported value of the header Expect is 100-continue"},
 		"version of protocol": {"GET /a/b HTTP/2.5\r\nHost: a\r\n\r\n", 505, "the request is not valid HTTP/1.1: unsupported protocol version"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,5 +72,7 @@ func TestResponsesOfHandlersAreNotReplaced(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "400 Bad Request\n", string(body))
 	require.Nil(t, explainRefusal([]byte("HTTP/1.1 400 Bad Request\r\nDate: x"+string(plainRefusal)), adminProblem))
+	require.Nil(t, explainRefusal([]byte("HTTP/1.1 417 Expectation Failed\r\nConnection: close\r\nX-A: b\r\nDate: x\r\nContent-Length: 0\r\n\r\n"), adminProblem))
+	require.Nil(t, explainRefusal([]byte("HTTP/1.1 417 Expectation Failed\r\nConnection: close\r\nDate: x\r\nContent-Length: 1\r\n\r\n1"), adminProblem))
 	require.Nil(t, explainRefusal([]byte("HTTP/1.1 200 OK"+string(plainRefusal)), adminProblem))
 }

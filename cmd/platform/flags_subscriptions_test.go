@@ -28,7 +28,7 @@ func init() { //nolint:gochecknoinits // adds to a table
 	}
 	maps.Copy(flagCases, map[string]flagCase{
 		"subscriptions create": {
-			args: []string{"kafka://main/orders", "service://Greeter/greet"},
+			args: []string{"kafka://main/orders", "service://Greeter/greet", "client.id=x3"},
 			flags: subscriptionSettings(map[string]string{
 				"topic-pattern": "--topic-pattern o.*", "start": "--start earliest", "file": "--file missing.properties",
 			}),
@@ -73,12 +73,12 @@ func init() { //nolint:gochecknoinits // adds to a table
 		},
 
 		"kafka-clusters create": {
-			args: []string{"main", "bootstrap.servers=a:1"}, flags: map[string]string{"file": "--file missing.properties"}, answers: map[string]string{"POST.kafka-clusters": "201\n" + clusterJSON},
+			args: []string{"main", "bootstrap.servers=a:3"}, flags: map[string]string{"file": "--file missing.properties"}, answers: map[string]string{"POST.kafka-clusters": "201\n" + clusterJSON},
 		},
 		"kafka-clusters list":     {answers: map[string]string{"GET.kafka-clusters": "200\n" + `{"clusters":[` + clusterJSON + `]}`}},
 		"kafka-clusters describe": {args: []string{"main"}, answers: map[string]string{"GET.kafka-clusters.main": "200\n" + clusterJSON}},
 		"kafka-clusters edit": {
-			args: []string{"main", "client.id=x"}, flags: map[string]string{"set": "--set client.rack=y", "unset": "--unset client.rack", "file": "--file missing.properties"},
+			args: []string{"main", "client.id=x3"}, flags: map[string]string{"set": "--set client.rack=y", "unset": "--unset client.rack", "file": "--file missing.properties"},
 			answers: map[string]string{"GET.kafka-clusters.main": "200\n" + clusterJSON, "PATCH.kafka-clusters.main": "200\n" + clusterJSON},
 		},
 		"kafka-clusters delete": {args: []string{"main", "--yes"}, answers: map[string]string{"GET.kafka-clusters.main": "200\n" + clusterJSON, "DELETE.kafka-clusters.main": "202\n"}},

@@ -161,7 +161,7 @@ func (a *app) configEdit() *cobra.Command {
 					return fmt.Errorf("create the configuration file: %w", err)
 				}
 			}
-			if err := a.editFile(ctx, file); err != nil {
+			if err := a.EditFile(ctx, file); err != nil {
 				return err
 			}
 			_, _, err := command.ReadProfiles(file)

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,53 +20,24 @@ import (
 )
 
 // editService opens the options of a service as TOML in an editor, and applies those that were changed.
-// What cannot be applied is edited again.
 func (a *app) editService(ctx context.Context, name string, asJSON bool) error {
 	service, _, err := a.Client.Service(ctx, name)
 	if err != nil {
 		return a.serviceNotFound(ctx, err, name, servicesHint)
 	}
 	before := optionsDocument(service)
-	document := before
-	for {
-		edited, err := a.editText(ctx, document, "platform-service-*.toml")
-		if err != nil {
-			return err
-		}
-		repeated := bytes.Equal(bytes.TrimSpace(edited), bytes.TrimSpace(document))
+	return a.EditDocument(ctx, before, "platform-service-*.toml", func(edited []byte) (again bool, err error) {
 		change, err := readOptions(before, edited)
-		if err == nil && change == (client.ServiceChange{}) {
+		if err != nil {
+			return true, err
+		}
+		if change == (client.ServiceChange{}) {
 			a.Say("Nothing was changed.")
-			return nil
+			return false, nil
 		}
-		if err == nil {
-			err = a.patchService(ctx, name, change, asJSON)
-			if !client.HasStatus(err, http.StatusBadRequest) && !client.HasStatus(err, http.StatusUnprocessableEntity) {
-				return err
-			}
-		}
-		if repeated || a.AssumesYes() { // an editor that does not correct the mistake, or a script, which would not either
-			return keepEdited(err, edited)
-		}
-		a.Say("%s", err)
-		if a.Confirm("Edit again?") != nil {
-			return keepEdited(err, edited)
-		}
-		document = edited
-	}
-}
-
-// keepEdited writes what the user has edited to a file, to which it refers in the error.
-func keepEdited(err error, edited []byte) error {
-	file, failed := os.CreateTemp("", "platform-service-*.toml")
-	if failed != nil {
-		return err
-	}
-	_, failed = file.Write(edited)
-	if failed = errors.Join(failed, file.Close()); failed != nil {
-		return err
-	}
-	return command.WithHint(err, "What was edited is in "+file.Name()+".")
+		err = a.patchService(ctx, name, change, asJSON)
+		return command.IsMistake(err), err
+	})
 }
 
 // optionsDocument returns the options of a service as TOML, whose keys are the flags of services patch.

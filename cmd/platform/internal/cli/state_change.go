@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 
@@ -68,7 +65,7 @@ changed the state in the meantime, nothing is changed.`,
 		for {
 			opened := edited
 			var err error
-			if edited, err = a.editText(ctx, opened, "platform-state-*.json"); err != nil {
+			if edited, err = a.EditText(ctx, opened, "platform-state-*.json"); err != nil {
 				return err
 			}
 			entries, err := parseDocument(edited, c.state.Entries, c.binary)
@@ -222,60 +219,6 @@ func (a *app) told(made client.StateChange) {
 		return
 	}
 	a.Print.Printf("%s The state update is queued and applied when the key is free (operation %s).\n", a.Print.Green("[OK]:"), made.ID)
-}
-
-// editText opens text in the user's editor, in a file whose name has a pattern as of os.CreateTemp, and
-// returns what was saved.
-func (a *app) editText(ctx context.Context, text []byte, pattern string) ([]byte, error) {
-	file, err := os.CreateTemp("", pattern)
-	if err != nil {
-		return nil, fmt.Errorf("create a file to edit: %w", err)
-	}
-	defer os.Remove(file.Name())
-	_, err = file.Write(append(bytes.TrimRight(text, "\n"), '\n'))
-	if err = errors.Join(err, file.Close()); err != nil {
-		return nil, fmt.Errorf("write the file to edit: %w", err)
-	}
-	if err := a.editFile(ctx, file.Name()); err != nil {
-		return nil, err
-	}
-	edited, err := os.ReadFile(file.Name())
-	if err != nil {
-		return nil, fmt.Errorf("read the edited file: %w", err)
-	}
-	return edited, nil
-}
-
-// editFile opens a file in the user's editor.
-func (a *app) editFile(ctx context.Context, file string) error {
-	editor := ""
-	for _, name := range []string{"PLATFORM_EDITOR", "VISUAL", "EDITOR"} {
-		if editor = a.Getenv(name); editor != "" {
-			break
-		}
-	}
-	if editor == "" {
-		return command.WithHint(errors.New("no editor is configured"), "Set EDITOR, for example: export EDITOR=vi")
-	}
-	run := editorCommand(ctx, editor, file)
-	run.Stdin, run.Stdout, run.Stderr = a.In, a.Out, a.Err
-	if err := run.Run(); err != nil {
-		return fmt.Errorf("editor %s: %w", editor, err)
-	}
-	return nil
-}
-
-// editorCommand returns the command that opens a file in an editor. Like Git, it passes the name of the editor to the shell
-// if it contains anything special, such as arguments or quotes, unless it is the path of a program as a whole.
-func editorCommand(ctx context.Context, editor, file string) *exec.Cmd {
-	if program, err := exec.LookPath(editor); err == nil {
-		return exec.CommandContext(ctx, program, file) //nolint:gosec // the user's own editor
-	}
-	if shell, err := exec.LookPath("sh"); err == nil && strings.ContainsAny(editor, "|&;<>()$`\\\"' \t\n*?[#~=%") {
-		return exec.CommandContext(ctx, shell, "-c", editor+` "$@"`, editor, file) //nolint:gosec // the user's own editor
-	}
-	words := append(strings.Fields(editor), file)
-	return exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // the user's own editor
 }
 
 func (a *app) stateClear() *cobra.Command {

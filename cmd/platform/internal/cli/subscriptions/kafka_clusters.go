@@ -98,22 +98,28 @@ func (a *commands) kafkaClustersCreate() *cobra.Command {
   platform kafka-clusters create prod -f client.properties`,
 	}
 	file := propertiesFlag(cmd.Flags())
+	edit := editFlag(cmd.Flags())
 	asJSON := command.JSONFlag(cmd.Flags())
 	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		values, err := a.properties(*file, args[1:])
 		if err != nil {
 			return err
 		}
-		cluster, response, err := a.Client.CreateKafkaCluster(ctx, args[0], values)
-		if err != nil {
-			return err
+		if _, given := values[bootstrapServers]; *edit && !given {
+			values[bootstrapServers] = ""
 		}
-		if *asJSON {
-			return a.PrintRaw(response.Body)
-		}
-		a.Say("Added the Kafka cluster %s. `platform subscriptions create kafka://%[1]s/<topic> service://<service>/<handler>` reads from it.", cluster.Name)
-		a.showNotices(cluster.Info)
-		return nil
+		return a.editProperties(ctx, *edit, values, func(values map[string]string) error {
+			cluster, response, err := a.Client.CreateKafkaCluster(ctx, args[0], values)
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				return a.PrintRaw(response.Body)
+			}
+			a.Say("Added the Kafka cluster %s. `platform subscriptions create kafka://%[1]s/<topic> service://<service>/<handler>` reads from it.", cluster.Name)
+			a.showNotices(cluster.Info)
+			return nil
+		})
 	})
 	return cmd
 }
@@ -201,44 +207,52 @@ func (a *commands) kafkaClustersDescribe() *cobra.Command {
 func (a *commands) kafkaClustersEdit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "edit <name> [property=value]...", Aliases: []string{"patch"}, Short: "Change properties of a Kafka cluster", Args: cobra.MinimumNArgs(1),
-		Long:    "Changes the properties that are given; its subscriptions reconnect. With --replace, these replace all properties of the cluster.",
-		Example: "  platform kafka-clusters edit main bootstrap.servers=127.0.0.1:9093 --unset client.rack",
+		Long: `Changes the properties that are given; its subscriptions reconnect. With --replace, these replace all properties of the
+cluster. With --edit, all properties can be edited.`,
+		Example: "  platform kafka-clusters edit main bootstrap.servers=127.0.0.1:9093 --unset client.rack\n  platform kafka-clusters edit main --edit",
 	}
 	set := cmd.Flags().StringArray("set", nil, "set this property=value, as an argument does (repeatable)")
 	unset := cmd.Flags().StringSlice("unset", nil, "remove these properties (separated by commas)")
 	replace := cmd.Flags().Bool("replace", false, "remove all other properties")
 	file := propertiesFlag(cmd.Flags())
+	edit := editFlag(cmd.Flags())
 	asJSON := command.JSONFlag(cmd.Flags())
 	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		changed, err := a.properties(*file, slices.Concat(args[1:], *set))
 		if err != nil {
 			return err
 		}
-		if len(changed) == 0 && len(*unset) == 0 {
-			return command.UsageError("nothing to change: give a property=value, --unset or --file")
+		if len(changed) == 0 && len(*unset) == 0 && !*edit {
+			return command.UsageError("nothing to change: give a property=value, --unset, --file or --edit")
 		}
-		values := map[string]string{}
-		if !*replace {
-			current, _, err := a.Client.KafkaCluster(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			values = current.Properties // the server keeps secrets that are shown as ***
+		current, _, err := a.Client.KafkaCluster(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		values := maps.Clone(current.Properties) // the server keeps secrets that are shown as ***
+		if *replace || values == nil {
+			values = map[string]string{}
 		}
 		maps.Copy(values, changed)
 		for _, name := range *unset {
 			delete(values, name)
 		}
-		cluster, response, err := a.Client.EditKafkaCluster(ctx, args[0], values)
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			return a.PrintRaw(response.Body)
-		}
-		a.Say("Changed the Kafka cluster %s.", cluster.Name)
-		a.showNotices(cluster.Info)
-		return nil
+		return a.editProperties(ctx, *edit, values, func(values map[string]string) error {
+			if *edit && maps.Equal(values, current.Properties) {
+				a.Say("Nothing was changed.")
+				return nil
+			}
+			cluster, response, err := a.Client.EditKafkaCluster(ctx, args[0], values)
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				return a.PrintRaw(response.Body)
+			}
+			a.Say("Changed the Kafka cluster %s.", cluster.Name)
+			a.showNotices(cluster.Info)
+			return nil
+		})
 	})
 	return cmd
 }

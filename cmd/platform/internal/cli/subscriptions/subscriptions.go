@@ -1,12 +1,14 @@
 package subscriptions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -106,33 +108,40 @@ Properties of Kafka clients, under the names of librdkafka, override those of th
 	start := cmd.Flags().String("start", "", "latest (default: records produced from now on), earliest, group, a time such as 2026-01-31T12:00:00Z, or the JSON of the API")
 	file := propertiesFlag(cmd.Flags())
 	check := cmd.Flags().Bool("check", false, "fail if the brokers cannot be reached or do not know the topics")
+	edit := editFlag(cmd.Flags())
 	asJSON := command.JSONFlag(cmd.Flags())
 	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		options, err := a.properties(*file, args[2:])
 		if err != nil {
 			return err
 		}
-		r := settings.request()
-		r.Source, r.Sink = &args[0], &args[1]
-		if len(options) > 0 {
-			r.Options = &options
+		create := func(sink string, options map[string]string) error {
+			r := settings.request()
+			r.Source, r.Sink = &args[0], &sink
+			if len(options) > 0 {
+				r.Options = &options
+			}
+			if *pattern != "" {
+				r.TopicPattern = pattern
+			}
+			if *start != "" {
+				r.Start = startJSON(*start)
+			}
+			sub, response, err := a.Client.CreateSubscription(ctx, r, *check)
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				return a.PrintRaw(response.Body)
+			}
+			a.Say("Created subscription %s. `platform subscriptions describe %[1]s --watch` shows its progress.", sub.ID)
+			a.showSubscription(&sub)
+			return nil
 		}
-		if *pattern != "" {
-			r.TopicPattern = pattern
+		if *edit {
+			return a.editSettings(ctx, &settings, usualSettings, args[1], options, create)
 		}
-		if *start != "" {
-			r.Start = startJSON(*start)
-		}
-		sub, response, err := a.Client.CreateSubscription(ctx, r, *check)
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			return a.PrintRaw(response.Body)
-		}
-		a.Say("Created subscription %s. `platform subscriptions describe %[1]s --watch` shows its progress.", sub.ID)
-		a.showSubscription(&sub)
-		return nil
+		return create(args[1], options)
 	})
 	return cmd
 }
@@ -196,6 +205,7 @@ func (a *commands) subscriptionsEdit() *cobra.Command {
 	settings.bind(cmd.Flags())
 	sink := cmd.Flags().String("sink", "", "another handler: service://<service>/<handler>")
 	unset := cmd.Flags().StringSlice("unset", nil, "remove these properties (separated by commas)")
+	edit := editFlag(cmd.Flags())
 	asJSON := command.JSONFlag(cmd.Flags())
 	cmd.RunE = command.Run(func(ctx context.Context, args []string) error {
 		changed, err := a.properties("", args[1:])
@@ -206,27 +216,37 @@ func (a *commands) subscriptionsEdit() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		r := settings.request()
-		if *sink != "" {
-			r.Sink = sink
+		options := ownOptions(&current)
+		maps.Copy(options, changed)
+		for _, name := range *unset {
+			delete(options, name)
 		}
-		if len(changed)+len(*unset) > 0 {
-			options := ownOptions(&current)
-			maps.Copy(options, changed)
-			for _, name := range *unset {
-				delete(options, name)
+		change := func(sink string, options map[string]string) error {
+			r := settings.request()
+			if sink != "" && (!*edit || sink != current.Sink) {
+				r.Sink = &sink
 			}
-			r.Options = &options
+			if !maps.Equal(options, ownOptions(&current)) || len(changed)+len(*unset) > 0 {
+				r.Options = &options
+			}
+			if *edit && reflect.DeepEqual(r, client.SubscriptionRequest{}) {
+				a.Say("Nothing was changed.")
+				return nil
+			}
+			sub, response, err := a.Client.EditSubscription(ctx, current.ID, r)
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				return a.PrintRaw(response.Body)
+			}
+			a.showSubscription(&sub)
+			return nil
 		}
-		sub, response, err := a.Client.EditSubscription(ctx, current.ID, r)
-		if err != nil {
-			return err
+		if *edit {
+			return a.editSettings(ctx, &settings, settingsOf(&current), cmp.Or(*sink, current.Sink), options, change)
 		}
-		if *asJSON {
-			return a.PrintRaw(response.Body)
-		}
-		a.showSubscription(&sub)
-		return nil
+		return change(*sink, options)
 	})
 	return cmd
 }

@@ -31,14 +31,15 @@ func (a *app) dev() *cobra.Command {
 directory that is deleted at the end. With --sample it also runs the sample service, registers
 it and makes the first call. In a cluster, a killed node is restarted after 5 s.`,
 		Args:    cobra.NoArgs,
-		Example: "  platform dev\n  platform dev --sample\n  platform dev --nodes 3 --dir data\n  platform dev --use-random-ports --retain",
+		Example: "  platform dev\n  platform dev --sample --ui\n  platform dev --nodes 3 --dir data\n  platform dev --use-random-ports --retain",
 	}
 	o := dev.Options{DownTime: nodeDownTime}
-	withSample := false
+	withSample, withUI := false, false
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.IntVar(&o.Nodes, "nodes", 1, fmt.Sprintf("number of nodes, 1 to %d", dev.MostNodes))
 	flags.BoolVar(&withSample, "sample", false, "run, register and call the sample service")
+	flags.BoolVar(&withUI, "ui", false, "open the web UI in a browser")
 	flags.BoolVar(&o.Once, "once", false, "with --sample: end after the first result")
 	flags.StringVar(&o.Dir, "dir", "", "directory for data and logs, which is kept (default: a temporary one)")
 	flags.BoolVar(&o.Retain, "retain", false, "keep the temporary directory")
@@ -54,6 +55,9 @@ it and makes the first call. In a cluster, a killed node is restarted after 5 s.
 		}
 		if wrong := o.Check(); wrong != "" {
 			return command.UsageError(wrong)
+		}
+		if withUI {
+			o.OpenUI = openBrowser
 		}
 		return a.runDev(ctx, o, withSample)
 	})

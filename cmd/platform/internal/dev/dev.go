@@ -40,6 +40,9 @@ type Options struct {
 	// enough to see that the others continue without it.
 	DownTime time.Duration
 
+	// OpenUI opens the address of the web UI in a browser once the nodes respond; nil: not opened.
+	OpenUI func(ctx context.Context, address string) error
+
 	Print *term.Printer                    // prints the running processes
 	Say   func(format string, args ...any) // prints events
 	Err   io.Writer                        // output of the server, if there is one node and no sample
@@ -150,6 +153,11 @@ func (r *running) run(ctx context.Context) error {
 		r.announce(time.Since(begin))
 	} else if err := r.showSample(ctx, processes, &wg); err != nil || r.o.Once {
 		return r.outcome(ctx, err)
+	}
+	if r.o.OpenUI != nil {
+		if err := r.o.OpenUI(ctx, r.webUI(r.nodes[0])); err != nil && ctx.Err() == nil {
+			r.o.Say("The web UI could not be opened in a browser: %v. Open the address above yourself.", err)
+		}
 	}
 	select {
 	case <-ctx.Done():

@@ -41,6 +41,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 // explain converts an error to a failure. Unexpected errors are logged and become an internal
 // error.
 func (s *Server) explain(r *http.Request, err error) *rest.Error {
+	if f := explainQuery(err); f != nil {
+		return f
+	}
 	if f, ok := errors.AsType[*rest.Error](err); ok {
 		return f
 	}

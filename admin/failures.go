@@ -63,15 +63,13 @@ func (s *Server) listFailures(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	limit := defaultLimit
-	if text := c.QueryParam("limit"); text != "" {
-		if limit, err = parseLimit(text); err != nil {
-			return rest.BadRequest("The query parameter 'limit' is invalid: %v", err)
-		}
+	limit, err := rest.Limit(c)
+	if err != nil {
+		return err
 	}
 	after, err := parseFailureCursor(c.QueryParam("cursor"))
 	if err != nil {
-		return rest.BadRequest("The query parameter 'cursor' is invalid: %v", err)
+		return err
 	}
 	muted, err := mutedFilter(c)
 	if err != nil {
@@ -159,7 +157,7 @@ func parseFailureCursor(cursor string) (*failureCursor, error) {
 	at, id, _ := strings.Cut(cursor, ".")
 	seen, err := strconv.ParseInt(at, 36, 64)
 	if _, groupErr := listing.ParseGroup(id); err != nil || groupErr != nil {
-		return nil, ErrCursor
+		return nil, rest.ErrCursor
 	}
 	return &failureCursor{rest.Timestamp(seen), id}, nil
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -20,7 +19,7 @@ import (
 type Invocations interface {
 	Operator
 
-	// List returns a page of the matching invocations. It returns ErrCursor for an invalid cursor.
+	// List returns a page of the matching invocations. It returns rest.ErrCursor for an invalid cursor.
 	List(context.Context, Query) (Page, error)
 	// Count returns the numbers of matching invocations. With partial it omits partitions that do
 	// not respond.
@@ -44,7 +43,6 @@ type Invocations interface {
 // Errors of Invocations.
 var (
 	ErrNotFound = errors.New("invocation not found")
-	ErrCursor   = errors.New("the cursor does not belong to this listing")
 	// ErrUnavailable is wrapped if a partition cannot be reached; the text is shown to clients.
 	ErrUnavailable = errors.New("not all partitions can be reached at the moment")
 )
@@ -165,21 +163,12 @@ type Entry struct {
 	RawLength     int            `json:"raw_length"`
 }
 
-// Page sizes.
-const (
-	defaultLimit = 100
-	maxLimit     = 1000
-)
-
 func (s *Server) listInvocations(c echo.Context) error {
 	query, err := ParseQuery(c.QueryParams())
 	if err != nil {
 		return err
 	}
 	page, err := s.invocations.List(c.Request().Context(), query)
-	if errors.Is(err, ErrCursor) {
-		return rest.BadRequest("The query parameter 'cursor' is invalid: %v", ErrCursor)
-	}
 	if err != nil {
 		return fmt.Errorf("list invocations: %w", err)
 	}
@@ -211,7 +200,7 @@ func (s *Server) getInvocation(c echo.Context) error {
 // ParseQuery parses the parameters of a listing. It ignores unknown ones, which the router has
 // rejected.
 func ParseQuery(parameters url.Values) (Query, error) {
-	q := Query{Limit: defaultLimit}
+	q := Query{Limit: rest.DefaultLimit}
 	var err error
 	if q.Filter, err = readFilter(parameters); err != nil {
 		return q, err
@@ -221,7 +210,7 @@ func ParseQuery(parameters url.Values) (Query, error) {
 		var err error
 		switch name {
 		case "limit":
-			q.Limit, err = parseLimit(last)
+			q.Limit, err = rest.ParseLimit(last)
 		case "cursor":
 			q.Cursor = last
 		case "sort":
@@ -269,12 +258,4 @@ func parseStatus(text string) (Status, error) {
 		return s, nil
 	}
 	return "", fmt.Errorf("%q is not a status; there are %s", text, strings.Trim(fmt.Sprint(statuses), "[]"))
-}
-
-func parseLimit(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > maxLimit {
-		return 0, fmt.Errorf("%q is not a number from 1 to %d", text, maxLimit)
-	}
-	return n, nil
 }

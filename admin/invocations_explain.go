@@ -19,7 +19,7 @@ import (
 
 func (s *Server) explainInvocation(c echo.Context, id ids.Invocation) error {
 	if s.cfg.Query == nil {
-		return errNoEngine
+		return query.ErrNoEngine
 	}
 	ctx, now := c.Request().Context(), time.Now()
 	tables := tableReader{s.cfg.Query, s.registry.Schemas(), access.From(ctx)}
@@ -31,7 +31,7 @@ func (s *Server) explainInvocation(c echo.Context, id ids.Invocation) error {
 		return noInvocation(id)
 	}
 	if err != nil {
-		return s.refuseQuery(c, fmt.Errorf("explain invocation %s: %w", id, err))
+		return refuseQuery(c, fmt.Errorf("explain invocation %s: %w", id, err))
 	}
 	return rest.Respond(c, http.StatusOK, explanation)
 }
@@ -51,7 +51,7 @@ var _ explain.Reader = tableReader{}
 
 // Query implements explain.Reader.
 func (r tableReader) Query(ctx context.Context, sql string) ([]explain.Row, error) {
-	return rowsOf[explain.Row](ctx, r.engine, sql, query.Options{})
+	return query.Select[explain.Row](ctx, r.engine, sql, query.Options{})
 }
 
 // Latest implements explain.Reader.

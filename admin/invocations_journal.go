@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -104,7 +105,7 @@ func (s *Server) getJournalEntry(c echo.Context, id ids.Invocation) error {
 // entryPayload responds with the payload of an entry as it was given by the client or the handler.
 func (s *Server) entryPayload(c echo.Context, id ids.Invocation) error {
 	if s.cfg.Query == nil {
-		return errNoEngine
+		return query.ErrNoEngine
 	}
 	index, err := entryIndex(c)
 	if err != nil {
@@ -129,7 +130,7 @@ func (s *Server) entryPayload(c echo.Context, id ids.Invocation) error {
 	case errors.Is(err, query.ErrNoPayload):
 		return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("The journal entry %d of the invocation '%s' has no payload: its type has none, or it contains a failure. GET /invocations/{invocation_id}/journal/{index} shows it", index, id)}
 	case err != nil:
-		return s.queryFailure(c, err)
+		return err
 	}
 	h := c.Response().Header()
 	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%d"`, id, index))
@@ -143,37 +144,32 @@ func noEntry(id ids.Invocation, index uint32) error {
 
 // journalRows reads journal entries, without content if the principal must not read payloads.
 func (s *Server) journalRows(c echo.Context, sql string) ([]journalEntry, error) {
-	if s.cfg.Query == nil {
-		return nil, errNoEngine
-	}
 	readable := access.From(c.Request().Context()).Allows(access.Payloads)
 	if readable {
 		if err := s.recordRead(c, "GET "+c.Path(), c.Request().URL.RequestURI()); err != nil {
 			return nil, err
 		}
 	}
-	rows, err := rowsOf[journalEntry](c.Request().Context(), s.cfg.Query, sql, query.Options{HidePayloads: !readable})
+	rows, err := query.Select[journalEntry](c.Request().Context(), s.cfg.Query, sql, query.Options{HidePayloads: !readable})
 	if limit, ok := errors.AsType[*query.Error](err); ok && !limit.Forbidden {
 		// The statement is correct, so the error is a limit of the engine.
 		return nil, &rest.Error{Status: http.StatusUnprocessableEntity, Message: fmt.Sprintf("The journal cannot be returned as JSON: %s. GET /invocations/{invocation_id}/journal/{index}/payload returns the payload of an entry as it is", limit.Message)}
 	}
 	if err != nil {
-		return nil, s.queryFailure(c, err)
+		return nil, err
 	}
 	return rows, nil
 }
 
 func journalParameters(c echo.Context) (from uint64, limit, inline int, err error) {
-	limit, inline = defaultLimit, maxInlinePayload
+	inline = maxInlinePayload
 	if text := c.QueryParam("from"); text != "" {
 		if from, err = strconv.ParseUint(text, 10, 32); err != nil {
 			return 0, 0, 0, rest.BadRequest("The query parameter 'from' is invalid: %q is not the index of an entry", text)
 		}
 	}
-	if text := c.QueryParam("limit"); text != "" {
-		if limit, err = parseLimit(text); err != nil {
-			return 0, 0, 0, rest.BadRequest("The query parameter 'limit' is invalid: %v", err)
-		}
+	if limit, err = rest.Limit(c); err != nil {
+		return 0, 0, 0, err
 	}
 	if text := c.QueryParam("max_payload"); text != "" {
 		if inline, err = strconv.Atoi(text); err != nil || inline < 0 || inline > maxInlinePayload {
@@ -185,15 +181,12 @@ func journalParameters(c echo.Context) (from uint64, limit, inline int, err erro
 
 // listJournalEvents returns what happened between the entries of a journal.
 func (s *Server) listJournalEvents(c echo.Context, id ids.Invocation) error {
-	if s.cfg.Query == nil {
-		return errNoEngine
-	}
 	ctx := c.Request().Context()
-	events, err := rowsOf[journalEvent](ctx, s.cfg.Query,
+	events, err := query.Select[journalEvent](ctx, s.cfg.Query,
 		fmt.Sprintf("SELECT after_journal_entry_index, appended_at, event_type, sequence, event_json AS content FROM sys_journal_events WHERE id = '%s' ORDER BY sequence NULLS LAST, appended_at", id),
 		query.Options{HidePayloads: !access.From(ctx).Allows(access.Payloads)})
 	if err != nil {
-		return s.queryFailure(c, err)
+		return err
 	}
 	return rest.Respond(c, http.StatusOK, journalEventList{events})
 }
@@ -203,7 +196,7 @@ var journalOperations = map[string]operation{
 		ID: "list_journal", Tag: "invocation", Summary: "List the journal of an invocation from an entry on. Entries never change, so a client that has read some continues after the last one. An invocation without a journal has no entries",
 		Query: []object{
 			openapi.QueryParameter("from", "Index of the first entry; next of the page before.", object{"type": "integer", "minimum": 0, "default": 0}),
-			openapi.QueryParameter("limit", "Maximum number of entries in a page.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}),
+			openapi.QueryParameter("limit", "Maximum number of entries in a page.", object{"type": "integer", "minimum": 1, "maximum": rest.MaxLimit, "default": rest.DefaultLimit}),
 			openapi.QueryParameter("max_payload", "Entries of up to this many bytes include their payloads.", object{"type": "integer", "minimum": 0, "maximum": maxInlinePayload, "default": maxInlinePayload}),
 		},
 		Responses: openapi.OK("One page", journalPage{}), Errors: []int{400, 429, 503},
@@ -221,3 +214,17 @@ var journalOperations = map[string]operation{
 		Responses: openapi.OK("The events, the oldest first", journalEventList{}), Errors: []int{400, 429, 503},
 	},
 }
+
+// embeddedJSON is a JSON value that a column of a table contains as text.
+type embeddedJSON json.RawMessage
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (e *embeddedJSON) UnmarshalJSON(b []byte) error {
+	var text string
+	err := json.Unmarshal(b, &text)
+	*e = embeddedJSON(text)
+	return err
+}
+
+// MarshalJSON implements json.Marshaler.
+func (e embeddedJSON) MarshalJSON() ([]byte, error) { return e, nil }

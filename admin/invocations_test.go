@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 )
 
@@ -48,7 +49,7 @@ func TestListInvocationsPassesTheFiltersOn(t *testing.T) {
 		}
 	}
 
-	w.err = ErrCursor
+	w.err = rest.ErrCursor
 	refused := w.ask(t, "GET", "/invocations?cursor=xyz", "")
 	require.Equal(t, http.StatusBadRequest, refused.StatusCode)
 	requireError(t, refused, text(t, refused), "", "The query parameter 'cursor' is invalid")

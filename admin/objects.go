@@ -74,7 +74,7 @@ type scopeList struct {
 }
 
 func (s *Server) listObjects(c echo.Context) error {
-	q := ObjectQuery{Prefix: c.QueryParam("prefix"), Limit: defaultLimit}
+	q := ObjectQuery{Prefix: c.QueryParam("prefix")}
 	var err error
 	if q.Service, err = singleValue(c, "service"); err != nil {
 		return err
@@ -85,15 +85,13 @@ func (s *Server) listObjects(c echo.Context) error {
 	if q.Scope, err = singleValue(c, "scope"); err != nil {
 		return err
 	}
-	if text := c.QueryParam("limit"); text != "" {
-		if q.Limit, err = parseLimit(text); err != nil {
-			return rest.BadRequest("The query parameter 'limit' is invalid: %v", err)
-		}
+	if q.Limit, err = rest.Limit(c); err != nil {
+		return err
 	}
 	if text := c.QueryParam("cursor"); text != "" {
 		key, err := parseObjectCursor(text)
 		if err != nil {
-			return rest.BadRequest("The query parameter 'cursor' is invalid: %v", err)
+			return err
 		}
 		q.After = &key
 	}
@@ -128,7 +126,7 @@ func parseObjectCursor(text string) (key string, err error) {
 	}
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || !utf8.Valid(b) {
-		return "", ErrCursor
+		return "", rest.ErrCursor
 	}
 	return string(b), nil
 }

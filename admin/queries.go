@@ -2,11 +2,9 @@ package admin
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"platform/admin/rest"
 	"platform/internal/access"
 	"platform/internal/errcode"
+	"platform/internal/httpserver"
 	"platform/internal/units"
 )
 
@@ -61,12 +60,6 @@ type queryRefusal struct {
 	Suggestion string        `json:"suggestion,omitempty"`
 }
 
-var errNoEngine = &rest.Error{Status: http.StatusServiceUnavailable, Message: "this node has no query engine"}
-
-// retryQuery is the Retry-After value, in seconds, of queries rejected because too many are
-// running.
-const retryQuery = 1
-
 // arrowStream is the content type of the Apache Arrow IPC format.
 const arrowStream = "application/vnd.apache.arrow.stream"
 
@@ -87,7 +80,7 @@ func wantsArrow(r *http.Request) bool {
 // runQuery streams the rows of a query, in JSON unless wantsArrow.
 func (s *Server) runQuery(c echo.Context) error {
 	if s.cfg.Query == nil {
-		return errNoEngine
+		return query.ErrNoEngine
 	}
 	var req queryRequest
 	if err := s.bodies.ReadJSON(c, &req); err != nil {
@@ -98,7 +91,7 @@ func (s *Server) runQuery(c echo.Context) error {
 		return err
 	}
 	if err := s.cfg.Query.Admit(c.Request().Context()); err != nil {
-		return s.queryFailure(c, err)
+		return err
 	}
 	run, contentType := s.cfg.Query.WriteJSON, "application/json"
 	if wantsArrow(c.Request()) {
@@ -128,11 +121,11 @@ func (s *Server) runQuery(c echo.Context) error {
 		c.Response().Flush()
 		panic(http.ErrAbortHandler)
 	}
-	return s.refuseQuery(c, err)
+	return refuseQuery(c, err)
 }
 
 // refuseQuery responds to a query that failed before any part of the result was written.
-func (s *Server) refuseQuery(c echo.Context, err error) error {
+func refuseQuery(c echo.Context, err error) error {
 	if refusal, ok := errors.AsType[*query.Error](err); ok {
 		status := http.StatusBadRequest
 		if refusal.Forbidden {
@@ -143,29 +136,27 @@ func (s *Server) refuseQuery(c echo.Context, err error) error {
 		})
 		return nil
 	}
-	return s.queryFailure(c, err)
+	return err
 }
 
-// queryFailure returns the response to a query that failed for reasons other than its text.
-func (s *Server) queryFailure(c echo.Context, err error) error {
+// explainQuery returns the response to a query that failed for reasons other than its text, nil for
+// other errors.
+func explainQuery(err error) *rest.Error {
 	if limited, ok := errors.AsType[*query.RateError](err); ok {
-		seconds := max((limited.After+time.Second-1)/time.Second, 1)
-		c.Response().Header().Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
-		return &rest.Error{Status: http.StatusTooManyRequests, Message: fmt.Sprintf("%s; try again in %d s", err, seconds)}
+		return &rest.Error{
+			Status: http.StatusTooManyRequests, Retry: true, After: limited.After,
+			Message: fmt.Sprintf("%s; try again in %d s", err, httpserver.RetryAfter(limited.After)),
+		}
 	}
 	switch {
 	case errors.Is(err, query.ErrBusy):
-		c.Response().Header().Set("Retry-After", strconv.Itoa(retryQuery))
-		return &rest.Error{Status: http.StatusTooManyRequests, Message: err.Error()}
+		return &rest.Error{Status: http.StatusTooManyRequests, Retry: true, Message: err.Error()}
 	case errors.Is(err, query.ErrUnavailable):
-		c.Response().Header().Set("Retry-After", strconv.Itoa(retryQuery))
-		return &rest.Error{Status: http.StatusServiceUnavailable, Message: err.Error() + "; retry later"}
-	case errors.Is(err, query.ErrTimeout), errors.Is(err, query.ErrDisabled):
+		return &rest.Error{Status: http.StatusServiceUnavailable, Retry: true, Message: err.Error() + "; retry later"}
+	case errors.Is(err, query.ErrTimeout), errors.Is(err, query.ErrDisabled), errors.Is(err, query.ErrNoEngine):
 		return &rest.Error{Status: http.StatusServiceUnavailable, Message: err.Error()}
-	case c.Request().Context().Err() != nil:
-		return context.Canceled
 	}
-	return err
+	return nil
 }
 
 // queryWriter writes the response header before the first byte, so that errors before it can have
@@ -218,7 +209,7 @@ type queryLimits struct {
 
 func (s *Server) listTables(c echo.Context) error {
 	if s.cfg.Query == nil {
-		return errNoEngine
+		return query.ErrNoEngine
 	}
 	l := s.cfg.Query.Bounds()
 	return rest.Respond(c, http.StatusOK, tableList{s.cfg.Query.Tables(), queryLimits{units.Duration(l.Timeout), l.MaxRows, l.MaxBytes, l.Concurrent}})

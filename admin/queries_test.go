@@ -1,13 +1,11 @@
 package admin
 
 import (
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
 
-	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
 	"platform/admin/query"
@@ -16,12 +14,9 @@ import (
 
 func TestRateLimitedQueriesSayWhenToTryAgain(t *testing.T) {
 	w := httptest.NewRecorder()
-	c := echo.New().NewContext(httptest.NewRequest(http.MethodPost, "/query", nil), w)
-	err := new(Server).queryFailure(c, &query.RateError{After: 1500 * time.Millisecond})
-	refusal, ok := errors.AsType[*rest.Error](err)
-	require.True(t, ok)
-	require.Equal(t, http.StatusTooManyRequests, refusal.Status)
-	require.Equal(t, "too many queries (admin.query-engine.rate-limiting); try again in 2 s", refusal.Message)
+	rest.WriteError(w, httptest.NewRequest(http.MethodPost, "/query", nil), explainQuery(&query.RateError{After: 1500 * time.Millisecond}))
+	require.Equal(t, http.StatusTooManyRequests, w.Code)
+	require.Contains(t, w.Body.String(), "too many queries (admin.query-engine.rate-limiting); try again in 2 s")
 	require.Equal(t, "2", w.Header().Get("Retry-After"))
 }
 

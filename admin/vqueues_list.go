@@ -90,31 +90,31 @@ const queueSelect = "SELECT id, service_name AS service, scope, limit_key, lock_
 
 // listQueues returns a page of the vqueues, the longest first.
 func (s *Server) listQueues(c echo.Context) error {
-	limit, err := limitOf(c)
+	limit, err := rest.Limit(c)
 	if err != nil {
 		return err
 	}
 	where := []string{"lock_name IS NULL"}
 	for parameter, column := range map[string]string{"service": "service_name", "scope": "scope", "limit_key": "limit_key"} {
 		if value := c.QueryParam(parameter); value != "" {
-			where = append(where, column+" = "+sqlText(value))
+			where = append(where, column+" = "+query.Quote(value))
 		}
 	}
 	if text := c.QueryParam("cursor"); text != "" {
 		var after queueCursor
-		if err := decodeCursor(text, &after); err != nil {
+		if err := rest.DecodeCursor(text, &after); err != nil {
 			return err
 		}
-		where = append(where, fmt.Sprintf("(num_inbox < %d OR num_inbox = %[1]d AND id > %s)", after.Waiting, sqlText(after.ID)))
+		where = append(where, fmt.Sprintf("(num_inbox < %d OR num_inbox = %[1]d AND id > %s)", after.Waiting, query.Quote(after.ID)))
 	}
-	queues, err := s.queueRows(c.Request().Context(), queueSelect+conditions(where)+fmt.Sprintf(" ORDER BY num_inbox DESC, id LIMIT %d", limit+1))
+	queues, err := s.queueRows(c.Request().Context(), queueSelect+query.Where(where)+fmt.Sprintf(" ORDER BY num_inbox DESC, id LIMIT %d", limit+1))
 	if err != nil {
-		return s.queryFailure(c, err)
+		return err
 	}
 	page := vqueuePage{Queues: queues}
 	if len(queues) > limit {
 		last := &queues[limit-1]
-		page = vqueuePage{Queues: queues[:limit], Next: encodeCursor(queueCursor{last.Waiting, last.ID})}
+		page = vqueuePage{Queues: queues[:limit], Next: rest.EncodeCursor(queueCursor{last.Waiting, last.ID})}
 	}
 	return rest.Respond(c, http.StatusOK, page)
 }
@@ -125,9 +125,9 @@ func (s *Server) getQueue(c echo.Context) error {
 	if err != nil {
 		return rest.InvalidField("vqueue_id", err)
 	}
-	queues, err := s.queueRows(c.Request().Context(), queueSelect+" WHERE id = "+sqlText(id.String()))
+	queues, err := s.queueRows(c.Request().Context(), queueSelect+" WHERE id = "+query.Quote(id.String()))
 	if err != nil {
-		return s.queryFailure(c, err)
+		return err
 	}
 	if len(queues) == 0 {
 		return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("The vqueue '%s' does not exist; a vqueue exists while it has invocations", id)}
@@ -137,17 +137,14 @@ func (s *Server) getQueue(c echo.Context) error {
 
 // queueRows reads vqueues and the heads of those that are not empty.
 func (s *Server) queueRows(ctx context.Context, sql string) ([]vqueueView, error) {
-	if s.cfg.Query == nil {
-		return nil, errNoEngine
-	}
-	queues, err := rowsOf[vqueueView](ctx, s.cfg.Query, sql, query.Options{})
+	queues, err := query.Select[vqueueView](ctx, s.cfg.Query, sql, query.Options{})
 	if err != nil {
 		return nil, err
 	}
 	var waiting []string
 	for i := range queues {
 		if queues[i].Waiting > 0 {
-			waiting = append(waiting, sqlText(queues[i].ID))
+			waiting = append(waiting, query.Quote(queues[i].ID))
 		}
 	}
 	if len(waiting) == 0 {
@@ -157,7 +154,7 @@ func (s *Server) queueRows(ctx context.Context, sql string) ([]vqueueView, error
 		ID string `json:"id"`
 		queueHead
 	}
-	heads, err := rowsOf[head](ctx, s.cfg.Query, "SELECT id, status AS head_status, head_entry_id AS head_id, blocked_on, scheduled_at FROM sys_scheduler WHERE id IN ("+strings.Join(waiting, ", ")+")", query.Options{})
+	heads, err := query.Select[head](ctx, s.cfg.Query, "SELECT id, status AS head_status, head_entry_id AS head_id, blocked_on, scheduled_at FROM sys_scheduler WHERE id IN ("+strings.Join(waiting, ", ")+")", query.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -174,51 +171,35 @@ func (s *Server) queueRows(ctx context.Context, sql string) ([]vqueueView, error
 // listCounters returns a page of the counters of limits; those with the most waiting invocations
 // come first.
 func (s *Server) listCounters(c echo.Context) error {
-	if s.cfg.Query == nil {
-		return errNoEngine
-	}
-	limit, err := limitOf(c)
+	limit, err := rest.Limit(c)
 	if err != nil {
 		return err
 	}
 	var where []string
 	for parameter, column := range map[string]string{"scope": "scope", "rule": "rule_pattern"} {
 		if value := c.QueryParam(parameter); value != "" {
-			where = append(where, column+" = "+sqlText(value))
+			where = append(where, column+" = "+query.Quote(value))
 		}
 	}
 	const order = "-num_waiters, -usage, scope, COALESCE(l1, ''), COALESCE(l2, '')"
 	if text := c.QueryParam("cursor"); text != "" {
 		var after counterCursor
-		if err := decodeCursor(text, &after); err != nil {
+		if err := rest.DecodeCursor(text, &after); err != nil {
 			return err
 		}
-		where = append(where, fmt.Sprintf("(%s) > (-%d, -%d, %s, %s, %s)", order, after.Waiting, after.Usage, sqlText(after.Scope), sqlText(after.L1), sqlText(after.L2)))
+		where = append(where, fmt.Sprintf("(%s) > (-%d, -%d, %s, %s, %s)", order, after.Waiting, after.Usage, query.Quote(after.Scope), query.Quote(after.L1), query.Quote(after.L2)))
 	}
-	counters, err := rowsOf[counterView](c.Request().Context(), s.cfg.Query,
-		"SELECT scope, l1, l2, level, usage, concurrency_limit, rule_pattern, num_waiters AS waiting, is_paused AS paused, paused_at, paused_by, pause_reason FROM sys_user_limits"+conditions(where)+fmt.Sprintf(" ORDER BY %s LIMIT %d", order, limit+1), query.Options{})
+	counters, err := query.Select[counterView](c.Request().Context(), s.cfg.Query,
+		"SELECT scope, l1, l2, level, usage, concurrency_limit, rule_pattern, num_waiters AS waiting, is_paused AS paused, paused_at, paused_by, pause_reason FROM sys_user_limits"+query.Where(where)+fmt.Sprintf(" ORDER BY %s LIMIT %d", order, limit+1), query.Options{})
 	if err != nil {
-		return s.queryFailure(c, err)
+		return err
 	}
 	page := counterPage{Counters: counters}
 	if len(counters) > limit {
 		last := &counters[limit-1]
-		page = counterPage{Counters: counters[:limit], Next: encodeCursor(counterCursor{last.Waiting, last.Usage, last.Scope, last.L1, last.L2})}
+		page = counterPage{Counters: counters[:limit], Next: rest.EncodeCursor(counterCursor{last.Waiting, last.Usage, last.Scope, last.L1, last.L2})}
 	}
 	return rest.Respond(c, http.StatusOK, page)
-}
-
-// limitOf parses the page size of a request.
-func limitOf(c echo.Context) (int, error) {
-	text := c.QueryParam("limit")
-	if text == "" {
-		return defaultLimit, nil
-	}
-	limit, err := parseLimit(text)
-	if err != nil {
-		return 0, rest.BadRequest("The query parameter 'limit' is invalid: %v", err)
-	}
-	return limit, nil
 }
 
 var flowViewOperations = map[string]operation{
@@ -248,6 +229,6 @@ var flowViewOperations = map[string]operation{
 }
 
 var (
-	limitParameter  = openapi.QueryParameter("limit", "Maximum number of rows in a page.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit})
+	limitParameter  = openapi.QueryParameter("limit", "Maximum number of rows in a page.", object{"type": "integer", "minimum": 1, "maximum": rest.MaxLimit, "default": rest.DefaultLimit})
 	cursorParameter = openapi.QueryParameter("cursor", "next_cursor of the page before.", object{"type": "string"})
 )

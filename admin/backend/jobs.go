@@ -206,7 +206,7 @@ func (r *JobRunner) list(ctx context.Context, job *metadata.Job, p *metadata.Job
 	}
 	q.Limit, q.Cursor, q.OldestFirst = jobBatch, p.Cursor, true
 	page, err := r.operator.List(ctx, q)
-	if errors.Is(err, admin.ErrCursor) {
+	if errors.Is(err, rest.ErrCursor) {
 		return r.failed(p, err)
 	}
 	if err != nil {

@@ -365,11 +365,11 @@ func parseCursor(o listing.Order, cursor string) (*listing.Place, error) {
 	at, id, found := strings.Cut(text, ".")
 	millis, err := strconv.ParseInt(at, 36, 64)
 	if !found || err != nil || modified != o.ByModified {
-		return nil, admin.ErrCursor
+		return nil, rest.ErrCursor
 	}
 	p := listing.Place{At: millis}
 	if p.ID, err = ids.ParseInvocation(id); err != nil {
-		return nil, admin.ErrCursor
+		return nil, rest.ErrCursor
 	}
 	return &p, nil
 }

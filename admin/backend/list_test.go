@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/admin"
+	"platform/admin/rest"
 	"platform/internal/cluster/fabric"
 	"platform/internal/cluster/routing"
 	"platform/internal/feature"
@@ -206,11 +207,11 @@ func TestCursorsBelongToAnOrder(t *testing.T) {
 	page, err := c.List(t.Context(), admin.Query{Limit: 3})
 	require.NoError(t, err)
 	_, err = c.List(t.Context(), admin.Query{Limit: 3, Cursor: page.Next, ByModified: true})
-	require.ErrorIs(t, err, admin.ErrCursor)
+	require.ErrorIs(t, err, rest.ErrCursor)
 	for _, cursor := range []string{"x", "1.", ".", "m:1", "m:1.inv_x", "!.inv_1"} {
 		for _, modified := range []bool{true, false} {
 			_, err = c.List(t.Context(), admin.Query{Limit: 3, Cursor: cursor, ByModified: modified})
-			require.ErrorIs(t, err, admin.ErrCursor, cursor)
+			require.ErrorIs(t, err, rest.ErrCursor, cursor)
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
 	"platform/internal/target"
@@ -152,7 +153,7 @@ func (w *testServer) Failures(_ context.Context, f Filter, partial bool) (*Failu
 
 func (w *testServer) Get(_ context.Context, id ids.Invocation, journal bool) (*Invocation, error) {
 	if w.invocation == nil && w.err == nil {
-		return nil, ErrNotFound
+		return nil, rest.ErrNotFound
 	}
 	w.withEvents = journal
 	return w.invocation, w.err

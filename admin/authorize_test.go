@@ -396,8 +396,7 @@ func TestAuditRecordsNameWhatIsCreated(t *testing.T) {
 
 // Each action on an invocation, a queue or state leaves one record that names its object and who did it.
 func TestActionsOnInvocationsQueuesAndStateAreAudited(t *testing.T) {
-	w := secured(t, byRole())
-	w.cfg.FlowControl = true
+	w := secured(t, byRole(), func(c *Config) { c.FlowControl = true })
 	w.change = StateChange{ID: someID, Status: ChangeQueued}
 	w.offers["http://large/"] = large
 	w.ask(t, "POST", "/deployments", `{"uri":"http://large"}`, "Authorization", "Bearer "+w.tokens["deployer"]).Body.Close()
@@ -528,7 +527,7 @@ func TestActionsOfClientsThatDoNotWaitAreRecorded(t *testing.T) {
 	kill := func(ctx context.Context) {
 		ask(ctx, http.MethodPatch, "/invocations/"+someID.String()+"/kill", "")
 	}
-	w.refuse = map[ids.Invocation]error{someID: ErrNotFound}
+	w.refuse = map[ids.Invocation]error{someID: rest.ErrNotFound}
 	for range 2 * quietBurst {
 		kill(t.Context())
 	}

@@ -222,7 +222,7 @@ func stateVersion(state any) events.Version {
 // includes the length only.
 func (s *Server) invocationVersion(ctx context.Context, id ids.Invocation) (events.Version, error) {
 	invocation, err := s.invocations.Get(ctx, id, false)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, rest.ErrNotFound) {
 		return stateVersion(nil), nil
 	}
 	if err != nil {

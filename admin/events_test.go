@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/admin/events"
+	"platform/admin/rest"
 	"platform/internal/access"
 	"platform/internal/ids"
 	"platform/internal/subscription"
@@ -106,7 +107,7 @@ func TestEventsOfAnInvocation(t *testing.T) {
 	closeStream()
 
 	// A stream that continues has only events of what has changed since.
-	invocations.set(nil, ErrNotFound)
+	invocations.set(nil, rest.ErrNotFound)
 	next, closeStream = listen(t, stream, "Last-Event-ID", idOf(changed))
 	defer closeStream()
 	purged := next()

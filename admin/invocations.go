@@ -26,7 +26,7 @@ type Invocations interface {
 	Count(ctx context.Context, f Filter, partial bool) (*Counts, error)
 	// Failures returns the failure groups of the matching invocations; partial is as for Count.
 	Failures(ctx context.Context, f Filter, partial bool) (*FailureGroups, error)
-	// Get returns an invocation, with its journal if requested, or ErrNotFound.
+	// Get returns an invocation, with its journal if requested, or rest.ErrNotFound.
 	Get(ctx context.Context, id ids.Invocation, journal bool) (*Invocation, error)
 	// Objects returns the keys of a virtual object or workflow, sorted, and whether there are more.
 	Objects(context.Context, ObjectQuery) (page []ObjectSummary, more bool, err error)
@@ -42,7 +42,6 @@ type Invocations interface {
 
 // Errors of Invocations.
 var (
-	ErrNotFound = errors.New("invocation not found")
 	// ErrUnavailable is wrapped if a partition cannot be reached; the text is shown to clients.
 	ErrUnavailable = errors.New("not all partitions can be reached at the moment")
 )
@@ -188,7 +187,7 @@ func (s *Server) getInvocation(c echo.Context) error {
 		return err
 	}
 	invocation, err := s.invocations.Get(c.Request().Context(), id, journal)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, rest.ErrNotFound) {
 		return noInvocation(id)
 	}
 	if err != nil {

@@ -39,7 +39,7 @@ type restartedFrom struct {
 }
 
 // batchOperations maps the names in the path to the operations on batches of invocations.
-func (s *Server) batchOperations(pause PauseRequest) map[string]func(ctx context.Context, id ids.Invocation, on DeploymentChoice) error {
+func (s *Server) batchOperations(pause rest.PauseRequest) map[string]func(ctx context.Context, id ids.Invocation, on DeploymentChoice) error {
 	return map[string]func(ctx context.Context, id ids.Invocation, on DeploymentChoice) error{
 		"kill": func(ctx context.Context, id ids.Invocation, _ DeploymentChoice) error {
 			return s.invocations.Kill(ctx, id)
@@ -60,7 +60,7 @@ func (s *Server) batchOperations(pause PauseRequest) map[string]func(ctx context
 
 func (s *Server) batch(c echo.Context) error {
 	name := c.Param("operation")
-	if s.batchOperations(PauseRequest{})[name] == nil && name != "restart-as-new" && name != "cancel" {
+	if s.batchOperations(rest.PauseRequest{})[name] == nil && name != "restart-as-new" && name != "cancel" {
 		return echo.ErrNotFound
 	}
 	r, invocations, err := s.readBatch(c)
@@ -73,7 +73,7 @@ func (s *Server) batch(c echo.Context) error {
 	if r.Deployment != (DeploymentChoice{}) && name != "resume" && name != "restart-as-new" {
 		return rest.Unprocessable("the field 'deployment' is for resume and restart-as-new only")
 	}
-	pause, err := pauseRequest(c, r.Reason)
+	pause, err := rest.PauseRequestOf(c, r.Reason)
 	if err != nil {
 		return err
 	}

@@ -100,9 +100,9 @@ func queryIndex(c echo.Context, name string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// refusedOperation converts ErrNotFound and *Refusal to a failure; it returns nil for other errors.
+// refusedOperation converts rest.ErrNotFound and *Refusal to a failure; it returns nil for other errors.
 func refusedOperation(id ids.Invocation, err error) *rest.Error {
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, rest.ErrNotFound) {
 		return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("The requested invocation '%s' does not exist", id)}
 	}
 	if refusal, ok := errors.AsType[*Refusal](err); ok {

@@ -196,7 +196,7 @@ var journalOperations = map[string]operation{
 		ID: "list_journal", Tag: "invocation", Summary: "List the journal of an invocation from an entry on. Entries never change, so a client that has read some continues after the last one. An invocation without a journal has no entries",
 		Query: []object{
 			openapi.QueryParameter("from", "Index of the first entry; next of the page before.", object{"type": "integer", "minimum": 0, "default": 0}),
-			openapi.QueryParameter("limit", "Maximum number of entries in a page.", object{"type": "integer", "minimum": 1, "maximum": rest.MaxLimit, "default": rest.DefaultLimit}),
+			openapi.Limit("entries"),
 			openapi.QueryParameter("max_payload", "Entries of up to this many bytes include their payloads.", object{"type": "integer", "minimum": 0, "maximum": maxInlinePayload, "default": maxInlinePayload}),
 		},
 		Responses: openapi.OK("One page", journalPage{}), Errors: []int{400, 429, 503},

@@ -7,20 +7,22 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/flow"
 	"platform/admin/rest"
 	"platform/internal/ids"
 )
 
-// Operator operates on invocations and vqueues of any partition. Its errors are ErrNotFound or a
+// Operator operates on invocations and vqueues of any partition. Its errors are rest.ErrNotFound or a
 // *Refusal, or wrap ErrUnavailable.
 type Operator interface {
+	flow.Operator
 	// Cancel cancels an invocation. started reports that it had started, so that its handler
 	// decides how it ends.
 	Cancel(ctx context.Context, id ids.Invocation) (started bool, err error)
 	// Kill ends an invocation and the invocations that it called.
 	Kill(ctx context.Context, id ids.Invocation) error
 	// Pause pauses an invocation until Resume; already reports that it was paused before.
-	Pause(ctx context.Context, id ids.Invocation, r PauseRequest) (already bool, err error)
+	Pause(ctx context.Context, id ids.Invocation, r rest.PauseRequest) (already bool, err error)
 	// Resume resumes an invocation, on another deployment if one is chosen.
 	Resume(ctx context.Context, id ids.Invocation, on DeploymentChoice) error
 	// Purge deletes a completed invocation.
@@ -35,17 +37,6 @@ type Operator interface {
 	// with the given input, or the same input if it is nil.
 	Copy(ctx context.Context, id ids.Invocation, input *[]byte) (ids.Invocation, error)
 
-	// PauseQueue stops a vqueue from admitting invocations until ResumeQueue.
-	PauseQueue(ctx context.Context, id ids.VQueue, r PauseRequest) error
-	// ResumeQueue lets a vqueue admit invocations again.
-	ResumeQueue(ctx context.Context, id ids.VQueue) error
-	// PauseScope stops all vqueues of a scope, also future ones, from admitting invocations until
-	// ResumeScope.
-	PauseScope(ctx context.Context, scope string, r PauseRequest) error
-	// ResumeScope lets the vqueues of a scope admit invocations again, except those that are paused
-	// themselves.
-	ResumeScope(ctx context.Context, scope string) error
-
 	// State returns the state of an object or workflow.
 	State(context.Context, Object) (State, error)
 	// UpdateState replaces the state of an object or workflow once its key is free. Unless wait is
@@ -53,12 +44,6 @@ type Operator interface {
 	UpdateState(ctx context.Context, update StateUpdate, wait bool) (StateChange, error)
 	// StateChange returns the status of an update.
 	StateChange(context.Context, ids.Invocation) (StateChange, error)
-}
-
-// PauseRequest contains the origin of a pause and its reason.
-type PauseRequest struct {
-	By     string // see rest.Requester
-	Reason string // as given by the operator; may be empty
 }
 
 // Refusal is the reason why an operation is not possible in the state of its target.
@@ -123,7 +108,7 @@ func (s *Server) kill(c echo.Context, id ids.Invocation) error {
 }
 
 func (s *Server) pause(c echo.Context, id ids.Invocation) error {
-	request, err := pauseRequest(c, c.QueryParam("reason"))
+	request, err := rest.PauseRequestOf(c, c.QueryParam("reason"))
 	if err != nil {
 		return err
 	}
@@ -135,14 +120,6 @@ func (s *Server) pause(c echo.Context, id ids.Invocation) error {
 		return rest.Done(c, http.StatusOK)
 	}
 	return rest.Done(c, http.StatusAccepted)
-}
-
-// pauseRequest returns the pause that a request asks for.
-func pauseRequest(c echo.Context, reason string) (PauseRequest, error) {
-	if err := rest.CheckReason(reason); err != nil {
-		return PauseRequest{}, err
-	}
-	return PauseRequest{By: rest.Requester(c), Reason: reason}, nil
 }
 
 func (s *Server) resume(c echo.Context, id ids.Invocation) error {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/internal/limits"
 )
@@ -40,11 +41,11 @@ func (f *fakeOperator) Cancel(_ context.Context, id ids.Invocation) (bool, error
 
 func (f *fakeOperator) Kill(_ context.Context, id ids.Invocation) error { return f.note(id, "kill") }
 
-func (f *fakeOperator) Pause(_ context.Context, id ids.Invocation, r PauseRequest) (bool, error) {
+func (f *fakeOperator) Pause(_ context.Context, id ids.Invocation, r rest.PauseRequest) (bool, error) {
 	return f.quietly, f.note(id, "%s", strings.TrimSpace(fmt.Sprintf("pause by %s %s", r.By, r.Reason)))
 }
 
-func (f *fakeOperator) PauseQueue(_ context.Context, id ids.VQueue, r PauseRequest) error {
+func (f *fakeOperator) PauseQueue(_ context.Context, id ids.VQueue, r rest.PauseRequest) error {
 	return f.note(ids.Invocation(id), "pause queue by %s %s", r.By, r.Reason)
 }
 
@@ -52,7 +53,7 @@ func (f *fakeOperator) ResumeQueue(_ context.Context, id ids.VQueue) error {
 	return f.note(ids.Invocation(id), "resume queue")
 }
 
-func (f *fakeOperator) PauseScope(_ context.Context, scope string, r PauseRequest) error {
+func (f *fakeOperator) PauseScope(_ context.Context, scope string, r rest.PauseRequest) error {
 	return f.note(ids.Invocation{}, "pause scope %s by %s %s", scope, r.By, r.Reason)
 }
 
@@ -163,7 +164,7 @@ func TestRefusedOperations(t *testing.T) {
 			status  int
 			message string
 		}{
-			{ErrNotFound, 404, "The requested invocation '" + someID.String() + "' does not exist"},
+			{rest.ErrNotFound, 404, "The requested invocation '" + someID.String() + "' does not exist"},
 			{&Refusal{Status: 409, Message: "not like this"}, 409, "not like this"},
 			{fmt.Errorf("%w: no leader", ErrUnavailable), 503, "no leader"},
 		} {
@@ -213,7 +214,7 @@ func TestBatchOperations(t *testing.T) {
 		"resume": "resume on Iddp_10000000000000000000001",
 	} {
 		w := newTestServer(t, nil)
-		w.refuse = map[ids.Invocation]error{second: ErrNotFound, third: &Refusal{Status: 409, Message: "busy"}}
+		w.refuse = map[ids.Invocation]error{second: rest.ErrNotFound, third: &Refusal{Status: 409, Message: "busy"}}
 		answer := w.ask(t, "POST", "/internal/invocations_batch_operations/"+operation,
 			fmt.Sprintf(`{"invocation_ids":[%q,%q,%q,%[1]q]`+on[operation]+`}`, someID, second, third))
 		require.Equal(t, http.StatusOK, answer.StatusCode)

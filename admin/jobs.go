@@ -131,7 +131,7 @@ func newJob(c echo.Context, r *jobRequest) (job metadata.Job, err error) {
 	if r.Reason != "" && r.Operation != JobPause {
 		return job, rest.Unprocessable("the field 'reason' is for %s only", JobPause)
 	}
-	pause, err := pauseRequest(c, r.Reason)
+	pause, err := rest.PauseRequestOf(c, r.Reason)
 	if err != nil {
 		return job, err
 	}

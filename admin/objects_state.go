@@ -259,7 +259,7 @@ func (s *Server) getStateChange(c echo.Context) error {
 		return rest.InvalidField("operation", err)
 	}
 	change, err := s.invocations.StateChange(c.Request().Context(), id)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, rest.ErrNotFound) {
 		return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("The state update '%s' does not exist, or is no longer kept", id)}
 	}
 	if err != nil {

@@ -5,10 +5,6 @@ var fieldSchemas = merge(specialRegistryFields, specialClusterFields, specialSec
 
 var specialRegistryFields = map[string]object{
 	"JournalEntry.entry_type": {"type": "string", "examples": []string{"Command: Run", "Notification: Sleep"}},
-	"Precondition.type":       {"type": "string", "enum": []string{"none", "matches", "does_not_exist"}},
-	"Limits.concurrency":      {"type": []string{"integer", "null"}, "minimum": 1},
-	"Limits.rate":             {"type": []string{"string", "null"}, "examples": []string{"100/s", "30/m", "5/10s"}},
-	"Limits.queue_limit":      {"type": []string{"integer", "null"}, "minimum": 0},
 	"Version.features":        {"type": "object", "additionalProperties": object{"type": "boolean"}},
 }
 
@@ -16,14 +12,6 @@ var specialRegistryFields = map[string]object{
 var fieldMeanings = merge(registryFieldMeanings, clusterFieldMeanings, securityFieldMeanings)
 
 var registryFieldMeanings = map[string]string{
-	"RuleChange.pattern":           "scope, scope/l1 or scope/l1/l2; each part is exact, or * for any.",
-	"RuleChange.disabled":          "Keep the rule without applying it.",
-	"RuleChange.precondition":      "Condition on the current rule; if it does not hold, nothing is changed.",
-	"Precondition.version":         "Of the rule, for matches.",
-	"RuleRemoval.expected_version": "Delete the rule only if it has this version. Without it, a missing rule is not an error.",
-	"Rule.version":                 "Increases with every change of limits or disabled.",
-	"RuleBook.version":             "Increases with every change that can affect an invocation.",
-
 	"Error.field":                         "Field of the request, or property of a Kafka client, that is wrong, if it is one.",
 	"Error.platform_code":                 "Error code, null if the catalogue has none. GET /errors/{code} explains it.",
 	"InvocationPage.next_cursor":          "Cursor of the next page. Absent on the last page.",

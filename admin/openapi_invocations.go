@@ -15,8 +15,8 @@ var invocationOperations = map[string]operation{
 		Query: slices.Concat(filterParameters, []object{
 			openapi.QueryParameter("sort", "Sort by creation or by the last change of status.", object{"type": "string", "enum": orders, "default": orders[0]}),
 			openapi.QueryParameter("oldest_first", "List the oldest first. By default the newest come first.", object{"type": "boolean", "default": false}),
-			openapi.QueryParameter("limit", "Maximum number of invocations in a page.", object{"type": "integer", "minimum": 1, "maximum": rest.MaxLimit, "default": rest.DefaultLimit}),
-			openapi.QueryParameter("cursor", "next_cursor of the page before.", object{"type": "string"}),
+			openapi.Limit("invocations"),
+			openapi.Cursor,
 			partialParameter,
 		}),
 		Responses: openapi.OK("One page", Page{}), Errors: []int{400, 503},
@@ -29,8 +29,8 @@ var invocationOperations = map[string]operation{
 	"GET /failures": {
 		ID: "list_failures", Tag: "failure", Summary: "List failed invocations in groups of the same cause, the latest failure first; and the topic partitions of event subscriptions whose next record cannot be delivered",
 		Query: slices.Concat(filterParameters, []object{
-			openapi.QueryParameter("limit", "Maximum number of groups in a page.", object{"type": "integer", "minimum": 1, "maximum": rest.MaxLimit, "default": rest.DefaultLimit}),
-			openapi.QueryParameter("cursor", "next_cursor of the page before.", object{"type": "string"}),
+			openapi.Limit("groups"),
+			openapi.Cursor,
 			openapi.QueryParameter("muted", "Only groups that are muted, or only those that are not.", object{"type": "boolean"}),
 			partialParameter,
 		}),
@@ -46,8 +46,8 @@ var invocationOperations = map[string]operation{
 			{"name": "service", "in": "query", "required": true, "description": "Name of a virtual object or workflow.", "schema": object{"type": "string"}},
 			openapi.QueryParameter("scope", "Scope of the keys; without it, those without a scope.", object{"type": "string"}),
 			openapi.QueryParameter("prefix", "Beginning of the keys.", object{"type": "string"}),
-			openapi.QueryParameter("limit", "Maximum number of keys in a page.", object{"type": "integer", "minimum": 1, "maximum": rest.MaxLimit, "default": rest.DefaultLimit}),
-			openapi.QueryParameter("cursor", "next_cursor of the page before.", object{"type": "string"}),
+			openapi.Limit("keys"),
+			openapi.Cursor,
 		},
 		Responses: openapi.OK("One page", objectPage{}), Errors: []int{400, 404, 503},
 	},
@@ -88,7 +88,7 @@ var invocationOperations = map[string]operation{
 		Responses: openapi.OK("The invocation has ended", nil), Errors: []int{400, 404, 409, 503},
 	},
 	"PATCH /invocations/:invocation_id/pause": {
-		ID: "pause_invocation", Tag: "invocation", Summary: "Stop an invocation until it is resumed", Query: []object{reasonParameter},
+		ID: "pause_invocation", Tag: "invocation", Summary: "Stop an invocation until it is resumed", Query: []object{openapi.PauseReason},
 		Responses: responses{openapi.Returns(http.StatusAccepted, "The pause was requested", nil), openapi.Returns(http.StatusOK, "The invocation was already paused", nil)}, Errors: []int{400, 404, 409, 503},
 	},
 	"PATCH /invocations/:invocation_id/resume": {

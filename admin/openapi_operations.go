@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"platform/admin/deployments"
+	"platform/admin/flow"
 	"platform/admin/openapi"
 	"platform/admin/subscriptions"
 )
@@ -49,14 +50,14 @@ var errorMeanings = map[int]string{
 }
 
 // descriptions are those of all routes.
-var descriptions = openapi.Join(deployments.Description, subscriptions.Description, openapi.Part{
+var descriptions = openapi.Join(deployments.Description, flow.Description, subscriptions.Description, openapi.Part{
 	Operations: remainingOperations,
 	Schemas:    openapi.Schemas{Names: componentNames, Types: typeSchemas, Fields: fieldSchemas, FieldMeanings: fieldMeanings},
 })
 
 // remainingOperations describes the routes of this package, by method and path.
 var remainingOperations = merge(
-	invocationOperations, stateOperations, ruleOperations, queueOperations, journalOperations, flowViewOperations,
+	invocationOperations, stateOperations, journalOperations,
 	serverOperations, clusterOperations, queryOperations, liveOperations, jobOperationsAPI, securityOperations,
 )
 

@@ -52,21 +52,8 @@ func (s *Server) routes() []rest.Route {
 		rest.Get("/state-updates/:operation", access.View, s.getStateChange),
 		rest.Get("/objects", access.View, s.listObjects),
 		rest.Get("/objects/:service/:key", access.View, s.getObject),
-		rest.Get("/limits/rules", access.View, s.listRules),
-		rest.Put("/limits/rules", access.Operate, s.putRules),
-		rest.Post("/limits/rules/bulk-delete", access.Operate, s.deleteRules),
-		rest.Get("/limits/counters", access.View, s.listCounters),
-		rest.Post("/limits/scopes/:scope/pause", access.Operate, s.onScope("pause", s.pauseScope)),
-		rest.Post("/limits/scopes/:scope/resume", access.Operate, s.onScope("resume", s.resumeScope)),
-		rest.Get("/limits/rules/:pattern", access.View, s.getRule),
-		rest.Put("/limits/rules/:pattern", access.Operate, s.putRule),
-		rest.Delete("/limits/rules/:pattern", access.Operate, s.deleteRule),
 		rest.Post("/query", access.View, s.runQuery),
 		rest.Get("/query/tables", access.View, s.listTables),
-		rest.Get("/vqueues", access.View, s.listQueues),
-		rest.Get("/vqueues/:vqueue_id", access.View, s.getQueue),
-		rest.Post("/vqueues/:vqueue_id/pause", access.Operate, s.onQueue("pause", s.pauseQueue)),
-		rest.Post("/vqueues/:vqueue_id/resume", access.Operate, s.onQueue("resume", s.resumeQueue)),
 		rest.Get(healthPath, access.Public, s.health),
 		rest.Get("/version", access.View, s.version),
 		rest.Get("/openapi", access.Public, s.openAPI),
@@ -112,7 +99,7 @@ func (s *Server) routes() []rest.Route {
 		rest.Get("/audit/verification", access.Secure, s.verifyAudit),
 		rest.Get("/errors", access.Public, s.listErrors),
 		rest.Get("/errors/:code", access.Public, s.getError),
-	}, s.subscriptions.Routes())
+	}, s.flow.Routes(), s.subscriptions.Routes())
 	if s.cfg.Metrics != nil {
 		list = append(list, rest.Get(metricsPath, access.Metrics, echo.WrapHandler(s.cfg.Metrics)))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"platform/admin/deployments"
 	"platform/admin/events"
+	"platform/admin/flow"
 	"platform/admin/query"
 	"platform/admin/rest"
 	"platform/admin/subscriptions"
@@ -31,7 +32,7 @@ import (
 // it returns. Each part is declared in the file of its routes.
 type Registry interface {
 	deployments.Registry
-	ruleRegistry
+	flow.Registry
 	jobRegistry
 	failureMarkRegistry
 	tokenRegistry
@@ -159,6 +160,7 @@ type Server struct {
 	crossOrigin   *http.CrossOriginProtection
 	hub           *events.Hub
 	deployments   *deployments.Server
+	flow          *flow.Server
 	subscriptions *subscriptions.Server
 
 	described   sync.Once // covers description, the OpenAPI document
@@ -179,6 +181,9 @@ func New(cfg Config, registry Registry, discoverer deployments.Discoverer, invoc
 		Bodies: s.bodies, MaxDeployments: cfg.Limits.Deployments, MaxServices: cfg.Limits.Services, RoutingHeaders: cfg.RoutingHeaders,
 		Defaults: cfg.Defaults, SecurityMode: cfg.SecurityMode, RequireSharedKey: s.requireSharedKey, DiscoveryTimeout: cfg.discoveryTimeout,
 		IngressEndpoint: s.ingressEndpoint, Logger: cfg.Logger,
+	})
+	s.flow = flow.New(flow.Config{
+		Registry: registry, Operator: invocations, Query: cfg.Query, Bodies: s.bodies, Enabled: cfg.FlowControl, AwaitRules: cfg.AwaitRules, Logger: cfg.Logger,
 	})
 	s.subscriptions = subscriptions.New(subscriptions.Config{
 		Registry: registry, Streams: cfg.Streams, Bodies: s.bodies, KafkaClusters: cfg.KafkaClusters,

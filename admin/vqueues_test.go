@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/admin/rest"
 	"platform/internal/ids"
 )
 
@@ -19,7 +20,7 @@ func TestQueuesArePausedAndResumed(t *testing.T) {
 	}
 	require.Equal(t, []string{"pause queue by 192.0.2.1 a deploy", "resume queue"}, w.did)
 
-	w.refuse = map[ids.Invocation]error{ids.Invocation(id): ErrNotFound}
+	w.refuse = map[ids.Invocation]error{ids.Invocation(id): rest.ErrNotFound}
 	require.Equal(t, http.StatusAccepted, w.ask(t, "POST", "/vqueues/"+id.String()+"/pause", "").StatusCode, "nobody is in the queue any more")
 	w.refuse[ids.Invocation(id)] = ErrUnavailable
 	answer := w.ask(t, "POST", "/v3/vqueues/"+id.String()+"/pause", "")

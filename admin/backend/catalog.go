@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"platform/admin"
+	"platform/admin/rest"
 	"platform/internal/cluster/fabric"
 	"platform/internal/cluster/routing"
 	"platform/internal/feature"
@@ -64,7 +65,7 @@ func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) 
 	p := c.router.Owner(id)
 	r, _, err := p.Inspect(ctx, id, false)
 	if errors.Is(err, partition.ErrNotFound) || err == nil && r.Target.Type == target.StateUpdate {
-		return nil, admin.ErrNotFound
+		return nil, rest.ErrNotFound
 	}
 	if err != nil {
 		return nil, unavailable(p.ID(), err)

@@ -49,7 +49,7 @@ type JobOperator interface {
 	// effect.
 	CancelOnce(ctx context.Context, id ids.Invocation, request uint64) error
 	Kill(ctx context.Context, id ids.Invocation) error
-	Pause(ctx context.Context, id ids.Invocation, r admin.PauseRequest) (already bool, err error)
+	Pause(ctx context.Context, id ids.Invocation, r rest.PauseRequest) (already bool, err error)
 	Resume(ctx context.Context, id ids.Invocation, on admin.DeploymentChoice) error
 	Purge(ctx context.Context, id ids.Invocation) error
 	// RestartOnce restarts an invocation. Repetitions with the same unique part have no effect.
@@ -269,7 +269,7 @@ func (r *JobRunner) executeBatch(ctx context.Context, job *metadata.Job, p *meta
 		switch {
 		case err == nil, repeats && isLater(err):
 			p.Done++
-		case errors.Is(err, admin.ErrNotFound):
+		case errors.Is(err, rest.ErrNotFound):
 			p.AddSkip(job.Batch[i], "the invocation was deleted before its turn: it was purged, or its retention ended")
 		default:
 			p.AddFailure(job.Batch[i], err.Error())
@@ -322,12 +322,12 @@ func (r *JobRunner) once(ctx context.Context, job *metadata.Job, id ids.Invocati
 	case admin.JobKill:
 		return unlessEnded(r.operator.Kill(ctx, id))
 	case admin.JobPause:
-		_, err := r.operator.Pause(ctx, id, admin.PauseRequest{By: job.By, Reason: job.Reason})
+		_, err := r.operator.Pause(ctx, id, rest.PauseRequest{By: job.By, Reason: job.Reason})
 		return err
 	case admin.JobResume:
 		return r.operator.Resume(ctx, id, on)
 	case admin.JobPurge:
-		if err := r.operator.Purge(ctx, id); !errors.Is(err, admin.ErrNotFound) {
+		if err := r.operator.Purge(ctx, id); !errors.Is(err, rest.ErrNotFound) {
 			return err
 		}
 		return nil

@@ -296,7 +296,7 @@ func TestAJobSkipsWhatWasPurgedMeanwhile(t *testing.T) {
 	for _, operation := range []string{"restart-as-new", "kill", "resume"} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newTargets(3)
-			f.refuse[f.all[0].ID] = admin.ErrNotFound
+			f.refuse[f.all[0].ID] = rest.ErrNotFound
 			f.refuse[f.all[1].ID] = refuse(http.StatusGone, "no input")
 			s := records(metadata.Job{Operation: operation, Filter: "status=completed"})
 			r, leads := runner(s, f)

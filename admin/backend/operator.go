@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"platform/admin"
+	"platform/admin/rest"
 	"platform/flowcontrol"
 	"platform/internal/cluster/routing"
 	"platform/internal/feature"
@@ -49,7 +50,7 @@ func (o *operator) Kill(ctx context.Context, id ids.Invocation) error {
 }
 
 // Pause implements admin.Operator.
-func (o *operator) Pause(ctx context.Context, id ids.Invocation, r admin.PauseRequest) (already bool, err error) {
+func (o *operator) Pause(ctx context.Context, id ids.Invocation, r rest.PauseRequest) (already bool, err error) {
 	if err := o.allowReason(r); err != nil {
 		return false, err
 	}
@@ -64,7 +65,7 @@ func (o *operator) Pause(ctx context.Context, id ids.Invocation, r admin.PauseRe
 }
 
 // allowReason rejects a pause with a reason that the cluster cannot store yet.
-func (o *operator) allowReason(r admin.PauseRequest) error {
+func (o *operator) allowReason(r rest.PauseRequest) error {
 	if r.Reason == "" {
 		return nil
 	}
@@ -243,7 +244,7 @@ func (o *operator) restart(ctx context.Context, id ids.Invocation, unique [16]by
 }
 
 // PauseQueue implements admin.Operator.
-func (o *operator) PauseQueue(ctx context.Context, id ids.VQueue, r admin.PauseRequest) error {
+func (o *operator) PauseQueue(ctx context.Context, id ids.VQueue, r rest.PauseRequest) error {
 	if err := o.allowReason(r); err != nil {
 		return err
 	}
@@ -261,7 +262,7 @@ func (o *operator) ResumeQueue(ctx context.Context, id ids.VQueue) error {
 }
 
 // PauseScope implements admin.Operator.
-func (o *operator) PauseScope(ctx context.Context, scope string, r admin.PauseRequest) error {
+func (o *operator) PauseScope(ctx context.Context, scope string, r rest.PauseRequest) error {
 	return o.switchScope(ctx, &machine.PauseQueue{Queue: flowcontrol.QueueKey{Scope: scope}, Paused: true, By: r.By, Reason: r.Reason})
 }
 
@@ -343,7 +344,7 @@ func refusal(out machine.Outcome) error {
 	case machine.OK, machine.Existing:
 		return nil
 	case machine.NotFound:
-		return admin.ErrNotFound
+		return rest.ErrNotFound
 	case machine.Ended:
 		return hasEnded()
 	case machine.NotEnded:
@@ -383,7 +384,7 @@ func refuse(status int, format string, args ...any) error {
 // operatorError converts the router's errors for the admin API.
 func operatorError(err error) error {
 	if errors.Is(err, routing.ErrNotFound) {
-		return admin.ErrNotFound
+		return rest.ErrNotFound
 	}
 	if down, ok := errors.AsType[*routing.UnavailableError](err); ok {
 		if down.SafeToRetry {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"platform/admin"
+	"platform/admin/rest"
 	"platform/internal/cluster/routing"
 	"platform/internal/ids"
 	"platform/internal/target"
@@ -107,7 +108,7 @@ func (o *operator) StateChange(ctx context.Context, id ids.Invocation) (admin.St
 	case err != nil:
 		return admin.StateChange{}, operatorError(err)
 	case inv.Target.Type != target.StateUpdate:
-		return admin.StateChange{}, admin.ErrNotFound
+		return admin.StateChange{}, rest.ErrNotFound
 	}
 	return changeOf(id, inv.Result), nil
 }

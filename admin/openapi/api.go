@@ -61,11 +61,6 @@ func OK(meaning string, body any) []Response {
 	return []Response{Returns(http.StatusOK, meaning, body)}
 }
 
-// QueryParameter describes a query parameter.
-func QueryParameter(name, meaning string, schema Object) Object {
-	return Object{"name": name, "in": "query", "description": meaning, "schema": schema}
-}
-
 // QueryNames returns the names of the query parameters, sorted.
 func (op Operation) QueryNames() []string {
 	var names []string

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -21,6 +22,10 @@ type Error struct {
 }
 
 func (f *Error) Error() string { return f.Message }
+
+// ErrNotFound means that the invocation, vqueue or update of state that a request names does not exist. The
+// handler names it in the response.
+var ErrNotFound = errors.New("not found")
 
 // ErrorBody is the body of all error responses.
 type ErrorBody struct {

@@ -26,6 +26,20 @@ func CheckReason(reason string) error {
 	return nil
 }
 
+// PauseRequest contains the origin of a pause and its reason.
+type PauseRequest struct {
+	By     string // see Requester
+	Reason string // as given by the operator; may be empty
+}
+
+// PauseRequestOf returns the pause for which a client gives a reason.
+func PauseRequestOf(c echo.Context, reason string) (PauseRequest, error) {
+	if err := CheckReason(reason); err != nil {
+		return PauseRequest{}, err
+	}
+	return PauseRequest{By: Requester(c), Reason: reason}, nil
+}
+
 // Requester returns the principal and network address of a client, as recorded with pauses.
 func Requester(c echo.Context) string {
 	address := RemoteAddress(c.Request())

@@ -1,4 +1,4 @@
-package admin
+package flow
 
 import (
 	"context"
@@ -13,21 +13,13 @@ import (
 	"platform/flowcontrol"
 )
 
-// ruleRegistry stores the rules of flow control.
-type ruleRegistry interface {
-	// Rules returns the rule book and a channel that is closed when it changes.
-	Rules() (*flowcontrol.Book, <-chan struct{})
-	PutRules(context.Context, []flowcontrol.Change) ([]flowcontrol.Rule, error)
-	DeleteRules(context.Context, []flowcontrol.Removal) ([]flowcontrol.Pattern, error)
-}
-
 // rulesTimeout limits the time that the response to a change of rules waits for partitions. A
 // partition without a leader gets the rules with its next one, which can take much longer.
 const rulesTimeout = time.Second
 
 // putRules adds or replaces the rules of an array atomically.
 func (s *Server) putRules(c echo.Context) error {
-	body, err := s.bodies.ReadRawJSON(c)
+	body, err := s.cfg.Bodies.ReadRawJSON(c)
 	if err != nil {
 		return err
 	}
@@ -53,7 +45,7 @@ func (s *Server) putRule(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body, err := s.bodies.ReadRawJSON(c)
+	body, err := s.cfg.Bodies.ReadRawJSON(c)
 	if err != nil {
 		return err
 	}
@@ -90,7 +82,7 @@ func (s *Server) changeRules(ctx context.Context, changes []flowcontrol.Change) 
 
 // deleteRules deletes the rules of an array atomically.
 func (s *Server) deleteRules(c echo.Context) error {
-	body, err := s.bodies.ReadRawJSON(c)
+	body, err := s.cfg.Bodies.ReadRawJSON(c)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package admin
+package flow
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"platform/admin/openapi"
 	"platform/admin/query"
 	"platform/admin/rest"
 	"platform/internal/ids"
@@ -201,34 +200,3 @@ func (s *Server) listCounters(c echo.Context) error {
 	}
 	return rest.Respond(c, http.StatusOK, page)
 }
-
-var flowViewOperations = map[string]operation{
-	"GET /vqueues": {
-		ID: "list_vqueues", Tag: "vqueue", Summary: "List the vqueues, those with the most waiting invocations first, each with what blocks its head",
-		Query: []object{
-			openapi.QueryParameter("service", "Only those of this service.", object{"type": "string"}),
-			openapi.QueryParameter("scope", "Only those of this scope.", object{"type": "string"}),
-			openapi.QueryParameter("limit_key", "Only those of this limit key.", object{"type": "string"}),
-			limitParameter, cursorParameter,
-		},
-		Responses: openapi.OK("One page", vqueuePage{}), Errors: []int{400, 429, 503},
-	},
-	"GET /vqueues/:vqueue_id": {
-		ID: "get_vqueue", Tag: "vqueue", Summary: "Show a vqueue, or the queue of an object without a scope",
-		Responses: openapi.OK("The vqueue", vqueueView{}), Errors: []int{400, 404, 429, 503},
-	},
-	"GET /limits/counters": {
-		ID: "list_counters", Tag: "rule", Summary: "List the counters of limits that are in use, those with the most waiting invocations first",
-		Query: []object{
-			openapi.QueryParameter("scope", "Only those of this scope.", object{"type": "string"}),
-			openapi.QueryParameter("rule", "Only those limited by the rule with this pattern.", object{"type": "string"}),
-			limitParameter, cursorParameter,
-		},
-		Responses: openapi.OK("One page", counterPage{}), Errors: []int{400, 429, 503},
-	},
-}
-
-var (
-	limitParameter  = openapi.QueryParameter("limit", "Maximum number of rows in a page.", object{"type": "integer", "minimum": 1, "maximum": rest.MaxLimit, "default": rest.DefaultLimit})
-	cursorParameter = openapi.QueryParameter("cursor", "next_cursor of the page before.", object{"type": "string"})
-)

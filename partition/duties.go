@@ -78,10 +78,11 @@ func (l *leadership) proposeRules(ctx context.Context, b *flowcontrol.Book) erro
 }
 
 func (l *leadership) newOutbox() *outbox {
-	o := newOutbox(l.p.id, l.p.cfg.Count)
-	o.read, o.deliver, o.acknowledge = l.readOutbox, l.p.cfg.Deliver, l.acknowledge
-	o.log, o.memory = l.log, l.p.cfg.OutboxMemory
-	return o
+	return newOutbox(outboxConfig{
+		self: l.p.id, count: l.p.cfg.Count,
+		read: l.readOutbox, deliver: l.p.cfg.Deliver, acknowledge: l.acknowledge,
+		log: l.log, memory: l.p.cfg.OutboxMemory,
+	})
 }
 
 func (l *leadership) readOutbox(to uint32, from uint64, count, bytes int) (first uint64, messages []machine.Message, more bool, err error) {

@@ -19,10 +19,9 @@ const (
 	maxQueuedBytes    = 8 << 20
 )
 
-// outbox delivers the partition's messages to the other partitions, in order, until they
-// are acknowledged. In memory it holds a window of the table.
-type outbox struct {
-	self uint32
+// outboxConfig is what an outbox is built on. All fields are required.
+type outboxConfig struct {
+	self, count uint32 // the partition, and how many there are
 	// read returns messages of the table for a receiver, from a sequence number on: up to
 	// count, and as many as fit into bytes but at least one. They are contiguous. more says
 	// that there may be further ones.
@@ -34,15 +33,20 @@ type outbox struct {
 	acknowledge func(to uint32, upto uint64)
 	log         *slog.Logger
 	memory      *OutboxMemory
+}
 
+// outbox delivers the partition's messages to the other partitions, in order, until they
+// are acknowledged. In memory it holds a window of the table.
+type outbox struct {
+	outboxConfig
 	opened chan uint32 // receivers to which delivery is to be started
 
 	mu     sync.Mutex       // covers queues
 	queues []*receiverQueue // by receiver, nil until first used
 }
 
-func newOutbox(self, count uint32) *outbox {
-	return &outbox{self: self, queues: make([]*receiverQueue, count), opened: make(chan uint32, count), memory: NewOutboxMemory()}
+func newOutbox(cfg outboxConfig) *outbox {
+	return &outbox{outboxConfig: cfg, queues: make([]*receiverQueue, cfg.count), opened: make(chan uint32, cfg.count)}
 }
 
 // Run delivers messages until ctx ends. Receivers with messages in the table are served

@@ -132,9 +132,16 @@ func (tt *outboxTable) left(to uint32) int {
 	return len(tt.rows[to])
 }
 
+// config returns a complete configuration of the outbox of partition 0, one of count.
+func (tt *outboxTable) config(count uint32) outboxConfig {
+	return outboxConfig{
+		count: count, read: tt.read, deliver: tt.deliver, acknowledge: tt.acknowledge,
+		log: slog.New(slog.DiscardHandler), memory: NewOutboxMemory(),
+	}
+}
+
 func runOutbox(t *testing.T, tt *outboxTable) *outbox {
-	o := newOutbox(0, 4)
-	o.read, o.deliver, o.acknowledge, o.log = tt.read, tt.deliver, tt.acknowledge, slog.New(slog.DiscardHandler)
+	o := newOutbox(tt.config(4))
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { require.NoError(t, o.Run(ctx)) })
@@ -171,8 +178,7 @@ func TestOutboxDeliversStoredMessagesFirst(t *testing.T) {
 // A message may have been read from the table, and delivered, before it is queued.
 func TestOutboxQueuesNoMessageThatItHasReadFromTheTable(t *testing.T) {
 	tt := newOutboxTable()
-	o := newOutbox(0, 4)
-	o.read = tt.read
+	o := newOutbox(tt.config(4))
 	q := o.queueTo(2)
 	first, second := tt.put(2, numbered(0)), tt.put(2, numbered(1))
 	_, batch, err := o.nextBatch(2, q)
@@ -294,13 +300,13 @@ func TestOutboxHoldsNoMessageBetweenRetries(t *testing.T) {
 func TestOutboxBoundsTheBytesForASlowReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tt := newOutboxTable()
-		o := newOutbox(0, 4)
+		cfg := tt.config(4)
 		accept := make(chan struct{})
-		o.read, o.acknowledge, o.log = tt.read, tt.acknowledge, slog.New(slog.DiscardHandler)
-		o.deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
+		cfg.deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
 			<-accept
 			return tt.deliver(ctx, to, d)
 		}
+		o := newOutbox(cfg)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { require.NoError(t, o.Run(ctx)) })
@@ -342,15 +348,15 @@ func TestOutboxBoundsTheBytesOfLargeMessages(t *testing.T) {
 			tt.put(1+to, value)
 		}
 		tt.put(1+receivers, numbered(0))
-		o := newOutbox(0, 2+receivers)
-		o.read, o.acknowledge, o.log = tt.read, tt.acknowledge, slog.New(slog.DiscardHandler)
+		cfg := tt.config(2 + receivers)
 		accept := make(chan struct{})
-		o.deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
+		cfg.deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
 			if to <= receivers {
 				<-accept
 			}
 			return tt.deliver(ctx, to, d)
 		}
+		o := newOutbox(cfg)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { require.NoError(t, o.Run(ctx)) })
@@ -377,9 +383,8 @@ func TestOutboxBoundsTheBytesOfACommandOfFailures(t *testing.T) {
 		const messages = 80
 		tt := newOutboxTable()
 		tt.closed = true
-		o := newOutbox(0, 4)
-		o.read, o.acknowledge, o.log = tt.read, tt.acknowledge, slog.New(slog.DiscardHandler)
-		o.deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
+		cfg := tt.config(4)
+		cfg.deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
 			data, err := codec.EncodeCommand(feature.Level4, d)
 			if err == nil {
 				err = checkCommandSize(feature.Level4, d, len(data))
@@ -389,6 +394,7 @@ func TestOutboxBoundsTheBytesOfACommandOfFailures(t *testing.T) {
 			}
 			return tt.deliver(ctx, to, d)
 		}
+		o := newOutbox(cfg)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { require.NoError(t, o.Run(ctx)) })
@@ -414,9 +420,10 @@ func TestOutboxReadsAgainAfterAnError(t *testing.T) {
 		for i := range 3 {
 			tt.put(1, numbered(uint32(i)))
 		}
-		o := newOutbox(0, 4)
+		var o *outbox
+		cfg := tt.config(4)
 		failed := false
-		o.read = func(to uint32, from uint64, count, bytes int) (uint64, []machine.Message, bool, error) {
+		cfg.read = func(to uint32, from uint64, count, bytes int) (uint64, []machine.Message, bool, error) {
 			if to == 1 && count > 1 && !failed {
 				failed = true
 				o.send(tt.put(1, numbered(3))) // another message is sent meanwhile
@@ -424,8 +431,7 @@ func TestOutboxReadsAgainAfterAnError(t *testing.T) {
 			}
 			return tt.read(to, from, count, bytes)
 		}
-		o.acknowledge, o.log = tt.acknowledge, slog.New(slog.DiscardHandler)
-		o.deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
+		cfg.deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
 			tt.mu.Lock()
 			gap := d.FirstSeq > tt.last[to]+1
 			tt.mu.Unlock()
@@ -434,6 +440,7 @@ func TestOutboxReadsAgainAfterAnError(t *testing.T) {
 			}
 			return tt.deliver(ctx, to, d)
 		}
+		o = newOutbox(cfg)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { require.NoError(t, o.Run(ctx)) })

@@ -49,8 +49,8 @@ type Listed struct {
 }
 
 const (
-	// MaxListLimit bounds the places and the IDs of a List.
-	MaxListLimit = 1001
+	// maxListLimit bounds the places and the IDs of a List.
+	maxListLimit = 1001
 	// maxLiveFailures bounds the records that are read for failure groups, of invocations
 	// that are backing off; the others are counted in Listed.Other.
 	maxLiveFailures = 10_000
@@ -63,8 +63,8 @@ func (p *Partition) List(ctx context.Context, q *List) (Listed, error) {
 	if err != nil {
 		return Listed{}, err
 	}
-	if q.Limit < 0 || q.Limit > MaxListLimit || len(q.IDs) > MaxListLimit {
-		return Listed{}, fmt.Errorf("list partition %d: more than %d invocations requested", p.id, MaxListLimit)
+	if q.Limit < 0 || q.Limit > maxListLimit || len(q.IDs) > maxListLimit {
+		return Listed{}, fmt.Errorf("list partition %d: more than %d invocations requested", p.id, maxListLimit)
 	}
 	r := listReader{l: l, q: q, shift: l.timeShift()}
 	r.filter = q.Filter.Shifted(int64(r.shift))

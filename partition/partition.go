@@ -172,11 +172,11 @@ func (p *Partition) Backlog() (commands int, occupied bool) {
 	return commands, bulk || l.large.recent()
 }
 
-// Commands returns how many log commands were applied since the start.
-func (p *Partition) Commands() uint64 { return p.commands.Load() }
+// AppliedCommands returns how many log commands were applied since the start.
+func (p *Partition) AppliedCommands() uint64 { return p.commands.Load() }
 
-// LogBytes returns the size of the log entries that were applied since the start.
-func (p *Partition) LogBytes() uint64 { return p.logBytes.Load() }
+// AppliedBytes returns the size of the log entries that were applied since the start.
+func (p *Partition) AppliedBytes() uint64 { return p.logBytes.Load() }
 
 // Checkpoint makes the applied state durable and truncates the log behind it.
 func (p *Partition) Checkpoint(ctx context.Context) error { return p.group.Snapshot(ctx) }

@@ -75,8 +75,8 @@ var AllKeys = KeyRange{0, math.MaxUint64}
 
 func (r KeyRange) has(key uint64) bool { return r.First <= key && key <= r.Last }
 
-// EntryPlace returns the From of a scan that begins at a journal entry, or at the next one after it.
-func EntryPlace(id ids.Invocation, index uint32) []byte {
+// FromEntry returns the Scan.From of a page that begins at a journal entry, or at the next one after it.
+func FromEntry(id ids.Invocation, index uint32) []byte {
 	return binary.BigEndian.AppendUint32(store.JournalPlace(id), index)
 }
 

@@ -189,7 +189,7 @@ func TestScanOfObjects(t *testing.T) {
 		require.Len(t, rows, matched, name)
 		require.LessOrEqual(t, read, c.most, name)
 	}
-	second, _, _ := s.all(Scan{Table: Journal, ID: scanID(1), From: EntryPlace(scanID(1), 1)}, nil)
+	second, _, _ := s.all(Scan{Table: Journal, ID: scanID(1), From: FromEntry(scanID(1), 1)}, nil)
 	require.Len(t, second, 1)
 	require.EqualValues(t, 1, second[0].Index)
 	entries, _, _ := s.all(Scan{Table: Journal, Detail: Heads, ID: scanID(1)}, nil)

@@ -31,7 +31,7 @@ func (e *Engine) EntryPayload(ctx context.Context, id ids.Invocation, index uint
 	ctx, cancel := context.WithTimeoutCause(ctx, e.cfg.Timeout, ErrTimeout)
 	defer cancel()
 	scan := partition.Scan{
-		Table: partition.Journal, Detail: partition.Heads, ID: id, From: partition.EntryPlace(id, index),
+		Table: partition.Journal, Detail: partition.Heads, ID: id, From: partition.FromEntry(id, index),
 		Keys: partition.KeyRange{First: id.PartitionKey(), Last: id.PartitionKey()},
 	}
 	row, err := e.firstRow(ctx, &scan)

@@ -21,7 +21,7 @@ type fromEntry struct{ *memory }
 func (f fromEntry) Scan(ctx context.Context, id uint32, s *partition.Scan) (partition.Page, error) {
 	page, err := f.memory.Scan(ctx, id, s)
 	page.Rows = slices.DeleteFunc(page.Rows, func(r partition.Row) bool {
-		return bytes.Compare(partition.EntryPlace(r.ID, uint32(r.Index)), s.From) < 0
+		return bytes.Compare(partition.FromEntry(r.ID, uint32(r.Index)), s.From) < 0
 	})
 	return page, err
 }

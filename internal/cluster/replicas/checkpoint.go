@@ -76,8 +76,8 @@ func (p progress) due(last progress) bool {
 func (c *Checkpointer) progress() progress {
 	now := progress{at: time.Now()}
 	for p := range c.partitions() {
-		now.commands += p.Commands()
-		now.bytes += p.LogBytes()
+		now.commands += p.AppliedCommands()
+		now.bytes += p.AppliedBytes()
 	}
 	return now
 }

@@ -26,7 +26,7 @@ func (rc *Reconciler) collect(out metrics.Values) {
 	commands, lag := uint64(0), uint64(0)
 	for p := range rc.cfg.Router.Replicas() {
 		held++
-		commands += p.Commands()
+		commands += p.AppliedCommands()
 		if p.Leader().ID == "" {
 			leaderless++
 		}

@@ -107,7 +107,12 @@ func (f *fakeServer) query(w http.ResponseWriter, body string) bool {
 	return false
 }
 
+// note records a request for the command requests. Those that never get a response are left out: the
+// time limit of the client may end before they arrive.
 func (f *fakeServer) note(r *http.Request, body []byte) {
+	if strings.Contains(r.URL.Path, "/Silent/") {
+		return
+	}
 	line := r.Method + " " + r.URL.RequestURI()
 	for _, name := range []string{"Content-Type", "Idempotency-Key", "Authorization", "X-Test", "X-Platform-Limit-Key", "X-Platform-Priority"} {
 		if value, given := r.Header[name]; given {

@@ -239,7 +239,7 @@ function Details({ i }: { i: Invocation }) {
         ['Journal', plural(i.journal_size, 'entry', 'entries')],
         i.pinned_deployment_id ? ['Deployment', <DeploymentID id={i.pinned_deployment_id} />] : null,
         i.last_attempt_server ? ['SDK', <span class="mono">{i.last_attempt_server}</span>] : null,
-        i.target_service_ty !== 'service' ? ['Object', <a href={href(`/objects/${segment(i.target_service_name)}/${segment(i.target_service_key ?? '')}`)}><bdi>{i.target_service_key}</bdi></a>] : null,
+        i.target_service_ty !== 'service' ? [i.target_service_ty === 'workflow' ? 'Workflow id' : 'Object', <a href={href(`/objects/${segment(i.target_service_name)}/${segment(i.target_service_key ?? '')}`)}><bdi>{i.target_service_key}</bdi></a>] : null,
         i.invoked_by_id ? ['Invoked by', <InvocationID id={i.invoked_by_id} />] : null,
         i.idempotency_key ? ['Idempotency key', <span class="mono wrap"><bdi>{i.idempotency_key}</bdi></span>] : null,
         i.scope ? ['Scope', <Pill>{i.scope}</Pill>] : null,

@@ -316,7 +316,7 @@ function Code({ step: s, time }: { step: Step; time: number }) {
     case 'set':
       return <><span class="c-verb">set</span><span class="c-name"><bdi>{s.subject}</bdi></span><span class="c-arrow">=</span><span class="c-arg" dir="auto">{input}</span></>
     case 'run':
-      return <><span class="c-verb">run</span><span class="c-name"><bdi>{s.subject || 'unnamed'}</bdi></span>{arrow}{value}{s.state === 'open' && <span class="c-wait">running</span>}</>
+      return <><span class="c-verb">run</span><span class="c-name"><bdi>{s.subject || 'unnamed'}</bdi></span>{arrow}{value}{s.state === 'open' && <span class="c-wait">no result yet</span>}</>
     default:
       return <><span class="c-verb">{s.verb}</span>{s.subject && <span class="c-name"><bdi>{s.subject}</bdi></span>}{input && <><span class="c-arrow">=</span><span class="c-arg" dir="auto">{input}</span></>}{arrow}{value}{s.state === 'open' && <span class="c-wait">waiting</span>}</>
   }

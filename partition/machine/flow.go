@@ -106,7 +106,7 @@ func (m *Machine) enter(f *Flow, to flowcontrol.Stage) {
 			f.RunnableAt = m.now
 		}
 	}
-	if f.Stage == flowcontrol.Running {
+	if f.Stage == flowcontrol.Running && (to != flowcontrol.Finished || m.level < feature.Level4) {
 		f.Lock.Latest, f.Rules.Latest, f.Throttling.Latest = 0, 0, 0
 	}
 	f.Stage, f.StageAt = to, m.now

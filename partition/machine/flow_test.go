@@ -217,3 +217,33 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 6, inv.Flow.Errors)
 }
+
+// TestTheWaitsOfTheLatestAttemptOutliveIt checks that an invocation that has ended still has the time that its
+// latest attempt waited.
+func TestTheWaitsOfTheLatestAttemptOutliveIt(t *testing.T) {
+	for level, latest := range map[feature.Level]int64{feature.Level3: 0, feature.Level4: 70} {
+		m, st := machine.New(machine.Shards{Count: 1}), machinetest.NewStrict()
+		*st.Meta() = machine.Meta{Epoch: 1, Clock: 1000}
+		apply := func(at int64, c machine.Command) {
+			outcome, _, err := m.Apply(st, machine.Header{Level: level, Epoch: 1, Time: at}, c, nil)
+			require.NoError(t, err)
+			require.Equal(t, machine.OK, outcome.Code)
+			require.Empty(t, st.Broken(machinetest.Names{}))
+		}
+		one := flowcontrol.Rule{Pattern: flowcontrol.Pattern{Scope: "s"}, Limits: flowcontrol.Limits{Concurrency: 1}, Version: 1}
+		apply(1000, &machine.SetRules{Book: &flowcontrol.Book{Version: 1, Rules: []flowcontrol.Rule{one}}})
+		first, second := ids.NewInvocation(1, [16]byte{1}), ids.NewInvocation(1, [16]byte{2})
+		for _, id := range []ids.Invocation{first, second} {
+			apply(1000, &machine.Invoke{ID: id, Target: machine.Target{Scope: "s", Service: "S", Handler: "h"}, Input: journal.NewInput(nil, nil), Retention: machine.Retention{Completion: 1000}})
+		}
+		apply(1070, &machine.Kill{Target: first})
+		waited, err := st.Invocation(second)
+		require.NoError(t, err)
+		require.Equal(t, machine.Wait{Latest: 70, Total: 70}, waited.Flow.Rules, "it is running")
+		apply(1100, &machine.Kill{Target: second})
+		ended, err := st.Invocation(second)
+		require.NoError(t, err)
+		require.Equal(t, machine.Completed, ended.Status)
+		require.Equal(t, machine.Wait{Latest: latest, Total: 70}, ended.Flow.Rules, "at level %d", level)
+	}
+}

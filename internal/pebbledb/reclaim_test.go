@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,10 +24,13 @@ const (
 )
 
 // reclaimable returns a database with values in blob files, none of which is deleted, and its reclaimer.
-func reclaimable(t *testing.T, disk vfs.FS) (*pebble.DB, *Reclaimer) {
+func reclaimable(t *testing.T, disk vfs.FS, changes ...func(*pebble.Options)) (*pebble.DB, *Reclaimer) {
 	o := &pebble.Options{
 		FS: disk, Logger: Logger{slog.New(slog.DiscardHandler)}, FormatMajorVersion: pebble.FormatNewest,
 		MemTableSize: 32 << 20, EventListener: new(pebble.EventListener),
+	}
+	for _, change := range changes {
+		change(o)
 	}
 	SeparateValues(o)
 	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
@@ -209,6 +214,44 @@ func (s *switchedFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, err
 		return nil, errPlanted
 	}
 	return s.FS.Create(name, c)
+}
+
+// Pebble repeats a compaction that cannot read a damaged block, and an attempt waits for it. The damage is reported, the
+// attempt ends with its context, and the other rows can be read and written.
+func TestDamageIsReportedWhileSpaceIsReclaimed(t *testing.T) {
+	disk := vfs.NewMem()
+	var damage *Damage
+	db, r := reclaimable(t, disk, func(o *pebble.Options) {
+		damage = ReportDamage(o, slog.New(slog.DiscardHandler))
+		new(WriteProgress).Watch(o) // pauses between retries
+	})
+	require.NoError(t, db.DeleteRange(reclaimKey(1), reclaimKey(reclaimRows-1), nil))
+	files, err := disk.List("db")
+	require.NoError(t, err)
+	table := slices.IndexFunc(files, func(name string) bool { return strings.HasSuffix(name, ".sst") })
+	path := disk.PathJoin("db", files[table])
+	file, err := disk.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	_, err = file.WriteAt([]byte("damage"), 10)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	reported := make(chan DamagedFile, 1)
+	go func() {
+		reported <- <-damage.Files()
+		cancel()
+	}()
+	_, freed, err := r.reclaim(ctx, ample)
+	require.Error(t, err)
+	require.Zero(t, freed)
+	require.Equal(t, path, (<-reported).Path)
+	require.NoError(t, db.Set(reclaimKey(reclaimRows), []byte("new"), nil))
+	for _, row := range []int{reclaimRows - 1, reclaimRows} {
+		_, closer, err := db.Get(reclaimKey(row))
+		require.NoError(t, err)
+		require.NoError(t, closer.Close())
+	}
 }
 
 // What a compaction writes must not fill the disk.

@@ -80,9 +80,10 @@ func (s *Server) AuthorizeMember(node, incarnation string) error {
 }
 
 // MayServe reports whether the metadata, as known by this node, give a node a replica of a
-// Raft group. If this node has missed the changes since a node joined, and that one is the
-// leader now, only that one can tell: a node that was not removed is accepted for the metadata
-// while no leader is heard.
+// Raft group. If this node has missed the changes since a node joined the group, and that one is
+// the leader now, only that one can tell. So while no leader is heard, every member of the cluster
+// is accepted for a partition, since a leader that is being drained is no longer in the table, and
+// every node that was not removed for the metadata.
 func (s *Server) MayServe(group uint32, node string, leaderless bool) bool {
 	store := s.store.Load()
 	if store == nil {
@@ -90,6 +91,9 @@ func (s *Server) MayServe(group uint32, node string, leaderless bool) bool {
 	}
 	if group == metadata.GroupID {
 		return leaderless || hasNode(store, node)
+	}
+	if leaderless {
+		return hasNode(store, node)
 	}
 	layout, _ := store.Layout()
 	return slices.ContainsFunc(layout.Partitions, func(p metadata.Partition) bool {

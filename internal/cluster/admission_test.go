@@ -1,0 +1,51 @@
+package cluster
+
+import (
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/cluster/datadir"
+	"platform/internal/feature"
+	"platform/internal/raftgroup"
+	"platform/metadata"
+	"platform/partition"
+)
+
+// A replica that was down while its leader joined the partition does not know that one as a member, and neither does
+// the partition table once that node is drained. A majority may depend on the two.
+func TestALeaderlessReplicaAcceptsAnyMember(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	self := raft.Server{ID: "n1/01A", Address: "127.0.0.1:1"} // never dialed
+	transport, err := raftgroup.NewTransport(raftgroup.TransportConfig{ClusterID: "c", NodeID: "n1", Address: self.Address, Logger: log})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, transport.Close()) }()
+	store, err := metadata.Open(metadata.Config{
+		Dir: filepath.Join(t.TempDir(), "metadata"), LocalID: self.ID, Transport: transport, Voters: []raft.Server{self}, Profile: raftgroup.Test(), Logger: log,
+	})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	_, err = store.Provision(t.Context(), metadata.Cluster{Name: "c", Partitions: 1, FeatureLevel: feature.Supported()})
+	require.NoError(t, err)
+	for _, name := range []string{"n1", "n2"} {
+		_, err = store.RegisterNode(t.Context(), metadata.Node{Name: name, Incarnation: "01A", FabricAddress: "http://127.0.0.1:1", FeatureLevel: feature.Supported()})
+		require.NoError(t, err)
+	}
+	layout, _ := store.Layout()
+	place := layout.Partitions[0]
+	place.Replicas = []uint32{1}
+	_, err = store.SetPartition(t.Context(), place)
+	require.NoError(t, err)
+	s := NewServer(ServerConfig{Self: datadir.Identity{Node: "n1", Incarnation: "01A"}, Log: log})
+	s.OpenMetadata(store)
+	group := partition.GroupID(0)
+
+	require.True(t, s.MayServe(group, "n1", false))
+	require.False(t, s.MayServe(group, "n2", false))
+	require.True(t, s.MayServe(group, "n2", true))
+	require.False(t, s.MayServe(group, "n3", true), "not a member of the cluster")
+	require.True(t, s.MayServe(metadata.GroupID, "n3", true))
+}

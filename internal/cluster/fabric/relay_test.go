@@ -79,6 +79,20 @@ func TestEveryRequestIsRelayedToALeaderOutOfReach(t *testing.T) {
 	require.Equal(t, 1, strings.Count(s.log.String(), "are relayed"), "logged once")
 }
 
+// The leader rejects a request of a newer release, and so does the node that relays it.
+func TestRequestsOfUnknownMethodsAreRelayed(t *testing.T) {
+	leader := startNode(t, "c", localReplica(respondingLeader()))
+	view := newFake(false)
+	view.set(false, leaderOf(leader.address, leader.address))
+	server := NewServer(ServerConfig{Self: identity("c", "follower"), Local: localReplica(view), Relay: newClient(t, "c"), Log: quiet})
+	for _, method := range []node.PartitionMethod{methods, -1} {
+		id := invocationID(1)
+		r := server.serveRequest(t.Context(), &nodelink.Peer{}, &node.PartitionRequest{Method: method, Relay: true, Id: id[:]})
+		require.Equal(t, node.PartitionCode_PARTITION_CODE_FAILED, r.Code)
+		require.Contains(t, r.Message, "unknown request method")
+	}
+}
+
 // A leader that accepts connections and does not respond is found unresponsive first; later
 // requests are relayed immediately.
 func TestRequestsAreRelayedToAnUnresponsiveLeader(t *testing.T) {

@@ -38,7 +38,12 @@ const methods = node.PartitionMethod_PARTITION_METHOD_INGEST + 1
 // no method and are counted as UNSPECIFIED.
 type requestCounts [methods]atomic.Uint64
 
-func (c *requestCounts) inc(m node.PartitionMethod) { c[m].Add(1) }
+// inc counts a request. A relayed one may have a method that this release does not know.
+func (c *requestCounts) inc(m node.PartitionMethod) {
+	if m >= 0 && m < methods {
+		c[m].Add(1)
+	}
+}
 
 // Requests returns the number of requests sent to other nodes since the start, by method.
 func (c *Client) Requests() map[string]uint64 {

@@ -91,11 +91,9 @@ func (l *leadership) readOutbox(to uint32, from uint64, count, bytes int) (first
 	return view.Outgoing(to, from, count, bytes)
 }
 
-// acknowledge proposes to delete delivered messages. If that fails, the next leader
-// delivers and acknowledges them again.
-func (l *leadership) acknowledge(to uint32, upto uint64) {
+// acknowledge proposes to delete delivered messages. If that fails after it was proposed, the next
+// leader delivers and acknowledges them again.
+func (l *leadership) acknowledge(to uint32, upto uint64) error {
 	ignore := func(machine.Outcome, error) {}
-	if err := l.submit(&machine.Acknowledge{To: to, Upto: upto}, ignore); err != nil {
-		l.log.Debug("acknowledgement not proposed", "to_partition", to, "err", err)
-	}
+	return l.submit(&machine.Acknowledge{To: to, Upto: upto}, ignore)
 }

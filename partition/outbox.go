@@ -29,8 +29,8 @@ type outboxConfig struct {
 	// deliver passes messages to a receiver's leader and returns once they are committed
 	// there.
 	deliver func(ctx context.Context, to uint32, d *machine.Deliver) error
-	// acknowledge proposes to delete delivered messages.
-	acknowledge func(to uint32, upto uint64)
+	// acknowledge proposes to delete delivered messages. It is repeated after an error.
+	acknowledge func(to uint32, upto uint64) error
 	log         *slog.Logger
 	memory      *OutboxMemory
 }

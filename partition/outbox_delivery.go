@@ -16,7 +16,7 @@ const minRetryDelay = 10 * time.Millisecond
 
 // deliverTo delivers the messages of a queue until ctx ends.
 func (o *outbox) deliverTo(ctx context.Context, to uint32, q *receiverQueue) {
-	d := delivery{o: o, to: to, queue: q, delay: minRetryDelay, acks: ackBatcher{propose: func(upto uint64) { o.acknowledge(to, upto) }}}
+	d := delivery{o: o, to: to, queue: q, delay: minRetryDelay, acks: ackBatcher{propose: func(upto uint64) error { return o.acknowledge(to, upto) }}}
 	defer q.discard()
 	defer d.endLarge()
 	for d.step(ctx) {
@@ -126,7 +126,7 @@ const (
 // ackBatcher batches acknowledgements, so that most deliveries write nothing to our own
 // log.
 type ackBatcher struct {
-	propose func(upto uint64)
+	propose func(upto uint64) error
 	upto    uint64
 	count   int
 }
@@ -139,9 +139,9 @@ func (a *ackBatcher) add(delivered int, upto uint64) {
 	}
 }
 
+// flush acknowledges what was delivered, unless the partition is overloaded: then a later call does.
 func (a *ackBatcher) flush() {
-	if a.count > 0 {
-		a.propose(a.upto)
+	if a.count > 0 && a.propose(a.upto) == nil {
 		a.count = 0
 	}
 }

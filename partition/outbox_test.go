@@ -30,6 +30,7 @@ type outboxTable struct {
 	received map[uint32][]machine.Message
 	last     map[uint32]uint64
 	failures int // deliveries that will fail, whether or not they took effect
+	refusals int // acknowledgements that will be refused
 	commands int
 	most     int           // bytes that receivers accept; 0: unlimited
 	largest  int           // command accepted
@@ -118,12 +119,17 @@ func (tt *outboxTable) deliver(_ context.Context, to uint32, d *machine.Deliver)
 	return nil
 }
 
-func (tt *outboxTable) acknowledge(to uint32, upto uint64) {
+func (tt *outboxTable) acknowledge(to uint32, upto uint64) error {
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
+	if tt.refusals > 0 {
+		tt.refusals--
+		return raftgroup.ErrOverloaded
+	}
 	n := upto - tt.first[to] + 1
 	tt.rows[to] = tt.rows[to][n:]
 	tt.first[to] += n
+	return nil
 }
 
 func (tt *outboxTable) left(to uint32) int {
@@ -172,6 +178,23 @@ func TestOutboxDeliversStoredMessagesFirst(t *testing.T) {
 		synctest.Wait()
 		requireInOrder(t, tt.received[2], 300)
 		require.Zero(t, tt.left(2), "delivered messages are acknowledged eventually")
+	})
+}
+
+// The partition itself may be overloaded when it is to delete what was delivered, and no further message follows.
+func TestOutboxRepeatsRefusedAcknowledgements(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tt := newOutboxTable()
+		tt.refusals = 3
+		for i := range ackEvery + 10 {
+			tt.put(2, numbered(uint32(i)))
+		}
+		runOutbox(t, tt)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		requireInOrder(t, tt.received[2], ackEvery+10)
+		require.Zero(t, tt.refusals)
+		require.Zero(t, tt.left(2), "delivered messages are deleted")
 	})
 }
 

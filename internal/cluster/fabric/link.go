@@ -70,12 +70,24 @@ func (l *link) awaitConnected(ctx context.Context, leader leaderWatch) error {
 		case <-l.calls.Ended():
 			return l.calls.Err()
 		case <-t.C:
-			l.conn.unresponsive.Store(true)
-			return errUnresponsive
+			return l.giveUp()
 		case <-changed:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// giveUp records that no hello has arrived in time, unless one has arrived just now: until the
+// next one the node would count as unresponsive, and its requests would be relayed.
+func (l *link) giveUp() error {
+	l.conn.unresponsive.Store(true)
+	select {
+	case <-l.connected:
+		l.conn.unresponsive.Store(false)
+		return nil
+	default:
+		return errUnresponsive
 	}
 }
 
@@ -214,6 +226,13 @@ func (l *link) probe(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
+// greeted is called when the hello of the node has arrived.
+func (l *link) greeted() {
+	l.lastReceived.Store(time.Now().UnixNano())
+	close(l.connected) // first, see giveUp
+	l.conn.unresponsive.Store(false)
+}
+
 func (l *link) receive(stream nodelink.Stream[node.PartitionBatch]) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -223,9 +242,7 @@ func (l *link) receive(stream nodelink.Stream[node.PartitionBatch]) error {
 		l.conn.c.log.Error("node rejected", "address", l.conn.address, "err", err)
 		return err
 	}
-	l.lastReceived.Store(time.Now().UnixNano())
-	l.conn.unresponsive.Store(false)
-	close(l.connected)
+	l.greeted()
 	incomplete := newAssembler(l.conn.c.bodies.Account())
 	defer incomplete.close()
 	for {

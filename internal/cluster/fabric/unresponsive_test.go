@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -48,6 +49,29 @@ func startUnresponsiveServer(t *testing.T) string {
 		served.Wait()
 	})
 	return lis.Addr().String()
+}
+
+// helloFake lets the hello of a node arrive while a request waits for it, and the time for that end as well.
+type helloFake struct {
+	*fake
+	link *link
+}
+
+func (f helloFake) Changed() <-chan struct{} {
+	time.Sleep(2 * f.link.conn.c.timeouts.connect)
+	f.link.greeted()
+	return nil
+}
+
+// On a busy machine a request may learn of both at the same time.
+func TestANodeWhoseHelloArrivesLastIsResponsive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 {
+			l := newLink(&nodeConn{c: &Client{timeouts: defaultTimeouts}})
+			_ = l.awaitConnected(t.Context(), leaderWatch{local: helloFake{newFake(false), l}, addressOf: configuredAddress})
+			require.False(t, l.conn.unresponsive.Load())
+		}
+	})
 }
 
 // A request waiting for a connection to the leader is sent to the new leader as soon as the

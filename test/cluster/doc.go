@@ -19,6 +19,7 @@
 //	CLUSTER_ROLLS      number of rounds of TestRollingRestarts; set: TestNormalOperationWarnsOfNothing
 //	                   tolerates no warnings of delays
 //	CLUSTER_UPGRADES   number of upgrades and downgrades in TestUpgrades before the final upgrade
+//	CLUSTER_DRAINS     number of nodes that TestNodesWithCertificatesAreReplaced replaces (2)
 //	CLUSTER_STATE_MB   size of the state in TestLongLivedWorkUnderSustainedWrites (120)
 //	CLUSTER_READS      number of faults in TestReadsDuringLeaderFaults (3)
 //	CLUSTER_JOB        number of invocations in TestAJobSurvivesItsLeader (2000)

@@ -171,7 +171,6 @@ function NodeCard({ n, single, total, voters }: { n: ClusterNode; single: boolea
         <span class="muted mono" title="id of the node">{n.id}</span>
         {n.self && <Pill title="the node that answers this page">this node</Pill>}
         {voters === n.id && <Pill tone="accent" title="leads the metadata">metadata leader</Pill>}
-        <span class="grow" />
         {!single && <Menu label={`Actions of ${n.name}`} icon="more" kind="ghost" items={[
           n.draining ? { title: 'Undrain', icon: 'play' as const, needs: 'administer' as const, run: () => change('undrain') } : { title: 'Drain', icon: 'pause' as const, needs: 'administer' as const, run: () => change('drain') },
           { title: 'Remove from the cluster', icon: 'trash', danger: true, needs: 'administer', disabled: n.state === 'alive' && !n.draining, hint: n.state === 'alive' && !n.draining ? 'Drain and stop it first' : '', run: () => void ask({

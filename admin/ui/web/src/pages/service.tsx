@@ -50,7 +50,7 @@ export function ServicePage({ params }: { params: Match }) {
       <Stale error={service.error} at={service.at} retry={service.reload} />
       <Notices list={s.info} />
       {stats.data && <Charts stats={stats.data} marks={marksOf(deployments.data?.deployments.filter((d) => d.services.some((o) => o.name === name)))} />}
-      <div class="split">
+      <div class="split service-parts">
         <Section title="Handlers" flush>
           <Table label="Handlers" rows={s.handlers} keyOf={(h) => h.name} hrefOf={(h) => href(`/services/${segment(name)}`, { invoke: h.name })} tone={(h) => (handler === h ? 'on' : undefined)} columns={[
             { id: 'name', title: 'Handler', class: 'handler-name', cell: (h) => <HandlerName h={h} on={handler === h} service={name} /> },

@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hub is the address of the test process as the hosts see it.
-const Hub = "10.90.0.1"
+// Hub is the address of the test process as the hosts see it. All addresses are in 198.18.0.0/15, which is
+// reserved for tests of networks (RFC 2544).
+const Hub = "198.18.0.1"
 
 // Network is a set of hosts that reach each other and the test process through the
 // network namespace of the test.
@@ -57,8 +58,8 @@ func newHost(i int) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{IP: fmt.Sprintf("10.91.%d.2", i+1), hubLink: fmt.Sprintf("host%d", i+1), namespace: namespace}
-	gateway := fmt.Sprintf("10.91.%d.1", i+1)
+	h := &Host{IP: fmt.Sprintf("198.18.%d.2", i+1), hubLink: fmt.Sprintf("host%d", i+1), namespace: namespace}
+	gateway := fmt.Sprintf("198.18.%d.1", i+1)
 	// By descriptor, since the namespace has no name.
 	path := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), namespace.Fd())
 	err = errors.Join(

@@ -155,9 +155,7 @@ func (r *running) run(ctx context.Context) error {
 		return r.outcome(ctx, err)
 	}
 	if r.o.OpenUI != nil {
-		if err := r.o.OpenUI(ctx, r.webUI(r.nodes[0])); err != nil && ctx.Err() == nil {
-			r.o.Say("The web UI could not be opened in a browser: %v. Open the address above yourself.", err)
-		}
+		wg.Go(func() { r.openUI(processes) }) // the command may run until the browser is closed
 	}
 	select {
 	case <-ctx.Done():
@@ -165,6 +163,12 @@ func (r *running) run(ctx context.Context) error {
 		return nil
 	case err := <-r.failed:
 		return err
+	}
+}
+
+func (r *running) openUI(ctx context.Context) {
+	if err := r.o.OpenUI(ctx, r.webUI(r.nodes[0])); err != nil && ctx.Err() == nil {
+		r.o.Say("The web UI could not be opened in a browser: %v. Open the address above yourself.", err)
 	}
 }
 

@@ -123,6 +123,22 @@ func TestAProcessThatEndsByItselfIsReported(t *testing.T) {
 	requireNothingLeft(t)
 }
 
+// The command that opens a browser may run until that is closed.
+func TestAProcessThatEndsIsReportedWhileABrowserIsOpen(t *testing.T) {
+	o, out := realOptions(t, false)
+	o.Dir = t.TempDir()
+	nodes, err := o.newNodes()
+	require.NoError(t, err)
+	o.OpenUI = func(ctx context.Context, _ string) error {
+		require.NoError(t, syscall.Kill(nodes[0].current().PID(), syscall.SIGKILL))
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	r := &running{o: o, nodes: nodes, failed: make(chan error, 1)}
+	require.ErrorContains(t, r.run(t.Context()), "the server ended by itself")
+	require.NotContains(t, out.String(), "could not be opened")
+}
+
 func TestClusterSurvivesAKillAndLeavesNothingBehind(t *testing.T) {
 	o, out := realOptions(t, false)
 	o.Nodes = 3

@@ -135,10 +135,16 @@ func (s *Server) checkRemovable(c echo.Context, node metadata.Node, force bool) 
 	}
 	for i := range state.Partitions {
 		// It has left the placement, but its replica votes until the one that replaces it has caught up.
-		if r := state.Partitions[i].replica(ids.Node(node.ID)); r != nil && (r.Role == RoleLeader || r.Role == RoleVoter) {
+		p, votes := &state.Partitions[i], func(r ReplicaState) bool { return r.Role == RoleLeader || r.Role == RoleVoter }
+		if !slices.ContainsFunc(p.Replicas, votes) {
+			return &rest.Error{Status: http.StatusConflict, Message: fmt.Sprintf(
+				"no replica of partition %d reports whether node %s still votes on it; retry when 'platform cluster status' shows its leader, or use force if the node is lost for good",
+				p.ID, node.Name)}
+		}
+		if r := p.replica(ids.Node(node.ID)); r != nil && votes(*r) {
 			return &rest.Error{Status: http.StatusConflict, Message: fmt.Sprintf(
 				"node %s still votes on partition %d; wait until 'platform cluster status' shows that it has no replicas, or use force if it is lost for good",
-				node.Name, state.Partitions[i].ID)}
+				node.Name, p.ID)}
 		}
 	}
 	if node.Draining {

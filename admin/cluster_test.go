@@ -131,6 +131,10 @@ func TestANodeThatStillVotesIsNotRemoved(t *testing.T) {
 		s.Partitions[1].Replicas = append(s.Partitions[1].Replicas, ReplicaState{Node: 3, Role: RoleVoter})
 	}
 	require.Contains(t, requireStatus(t, http.StatusConflict, w.ask(t, "DELETE", "/cluster/nodes/n3", "")), "node n3 still votes on partition 1; wait until")
+	w.cluster.change = func(s *ClusterState) { // those that could tell do not respond
+		s.Partitions[1].Leader, s.Partitions[1].Replicas = 0, []ReplicaState{{Node: 2, Role: RoleNone, Answers: true, Quarantine: "damaged"}}
+	}
+	require.Contains(t, requireStatus(t, http.StatusConflict, w.ask(t, "DELETE", "/cluster/nodes/n3", "")), "no replica of partition 1 reports whether node n3 still votes on it")
 	w.cluster.change = nil
 	requireStatus(t, http.StatusOK, w.ask(t, "DELETE", "/cluster/nodes/n3", ""))
 }

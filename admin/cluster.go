@@ -62,9 +62,11 @@ type MetadataState struct {
 	Leader ids.Node // 0 if unknown
 	// Quorum reports whether changes are possible: there is a leader that a majority of the voters
 	// follows.
-	Quorum   bool
-	Voters   []ids.Node
-	Learners []ids.Node // replicas without a vote
+	Quorum bool
+	// Unreachable reports that only other nodes follow the leader: this one cannot make changes.
+	Unreachable bool
+	Voters      []ids.Node
+	Learners    []ids.Node // replicas without a vote
 }
 
 // FeatureState is the cluster's feature level and the levels it could have.
@@ -190,7 +192,7 @@ type PartitionRecovery struct {
 type ReplicaState struct {
 	Node ids.Node `json:"node"`
 	Role Role     `json:"role"`
-	// Serving reports that the replica leads and accepts requests.
+	// Serving reports that the replica leads and accepts requests, possibly through other nodes only.
 	Serving bool `json:"serving,omitempty"`
 	// Answers reports that the node returned the indexes.
 	Answers   bool   `json:"answers"`

@@ -109,6 +109,9 @@ func assess(state *ClusterState, cluster metadata.Cluster, secrets map[string]in
 	if !state.Metadata.Quorum {
 		down = append(down, "the metadata has no leader that most of its voters follow: deployments and nodes cannot be changed")
 	}
+	if state.Metadata.Unreachable {
+		less = append(less, fmt.Sprintf("this node does not reach node %s, which leads the metadata: change deployments and nodes at another one", state.nameOf(state.Metadata.Leader)))
+	}
 	for i := range state.Partitions {
 		unserved, lacking := state.Partitions[i].problems(state)
 		down, less = append(down, unserved...), append(less, lacking...)
@@ -124,6 +127,8 @@ func assess(state *ClusterState, cluster metadata.Cluster, secrets map[string]in
 			less = append(less, fmt.Sprintf("node %s (%s) has not sent anything yet", n.Name, n.ID))
 		case n.Stopping:
 			less = append(less, fmt.Sprintf("node %s (%s) is stopping", n.Name, n.ID))
+		case !n.Answers && state.relayed(n.ID):
+			less = append(less, fmt.Sprintf("node %s (%s) does not respond to this node; others relay requests to it: repair the network between the two", n.Name, n.ID))
 		case !n.Answers:
 			less = append(less, fmt.Sprintf("node %s (%s) does not respond", n.Name, n.ID))
 		}
@@ -140,6 +145,14 @@ func assess(state *ClusterState, cluster metadata.Cluster, secrets map[string]in
 		return Degraded, less
 	}
 	return Healthy, less
+}
+
+// relayed reports whether a node that does not respond to this one serves partitions through others.
+func (s *ClusterState) relayed(id ids.Node) bool {
+	return slices.ContainsFunc(s.Partitions, func(p PartitionState) bool {
+		r := p.replica(id)
+		return r != nil && p.Leader == id && r.Serving
+	})
 }
 
 // placeableNodes returns the number of nodes that accept replicas: those that are not being drained.
@@ -186,7 +199,7 @@ func (p *PartitionState) problems(state *ClusterState) (unserved, lacking []stri
 		unserved = append(unserved, fmt.Sprintf("partition %d has no leader: %d of its %d replicas were on nodes that were removed; 'platform cluster partitions recover' continues from the remaining ones", p.ID, removed, len(p.Placed)))
 	case p.Leader == 0:
 		unserved = append(unserved, fmt.Sprintf("partition %d has no leader", p.ID))
-	case leader == nil || !leader.Answers:
+	case leader == nil || !leader.Answers && !leader.Serving:
 		unserved = append(unserved, fmt.Sprintf("partition %d is led by node %s, which does not respond", p.ID, state.nameOf(p.Leader)))
 	case !leader.Serving:
 		unserved = append(unserved, fmt.Sprintf("partition %d has a new leader, node %s, which is not ready yet", p.ID, state.nameOf(p.Leader)))
@@ -207,6 +220,8 @@ func (p *PartitionState) problems(state *ClusterState) (unserved, lacking []stri
 			lacking = append(lacking, fmt.Sprintf("partition %d: node %s has not opened its replica", p.ID, state.nameOf(id)))
 		case replica.Role == RoleLearner:
 			lacking = append(lacking, fmt.Sprintf("partition %d: the replica on node %s has no vote yet", p.ID, state.nameOf(id)))
+		case id != p.Leader && replica.LagKnown && !replica.CaughtUp && replica.Lag == 0:
+			lacking = append(lacking, fmt.Sprintf("partition %d: the replica on node %s does not respond to the leader, node %s", p.ID, state.nameOf(id), state.nameOf(p.Leader)))
 		case id != p.Leader && replica.LagKnown && !replica.CaughtUp:
 			lacking = append(lacking, fmt.Sprintf("partition %d: the replica on node %s is %s behind", p.ID, state.nameOf(id), counted(replica.Lag, "entry", "entries")))
 		}

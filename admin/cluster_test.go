@@ -66,6 +66,10 @@ func TestClusterHealthReportsProblems(t *testing.T) {
 				r.Lag, r.CaughtUp = 5000, false
 			}, Degraded, 200, 200, "partition 1: the replica on node n1 (N1) is 5000 entries behind",
 		},
+		{
+			"a replica does not respond to its leader", func(s *ClusterState) { s.Partitions[0].replica(2).CaughtUp = false },
+			Degraded, 200, 200, "partition 0: the replica on node n2 (N2) does not respond to the leader, node n1 (N1)",
+		},
 		{"a replica has no vote", func(s *ClusterState) { s.Partitions[1].replica(1).Role = RoleLearner }, Degraded, 200, 200, "the replica on node n1 (N1) has no vote yet"},
 		{"a replica is coming", func(s *ClusterState) { s.Partitions[0].Replicas = s.Partitions[0].Replicas[:2] }, Degraded, 200, 200, "partition 0 is getting a replica on node n3 (N3)"},
 		{"a node with a replica was removed", func(s *ClusterState) { s.Nodes = s.Nodes[:2] }, Degraded, 200, 200, "partition 0: node N3, which had a replica, was removed"},
@@ -78,7 +82,19 @@ func TestClusterHealthReportsProblems(t *testing.T) {
 		{"a replica is going", func(s *ClusterState) { s.Partitions[0].Placed = s.Partitions[0].Placed[:2] }, Degraded, 200, 200, "partition 0 is leaving node n3 (N3)"},
 		{"no leader", func(s *ClusterState) { s.Partitions[1].Leader = 0 }, Unavailable, 200, 503, "partition 1 has no leader"},
 		{"a leader that is not ready", func(s *ClusterState) { s.Partitions[0].replica(1).Serving = false }, Unavailable, 200, 503, "partition 0 has a new leader, node n1 (N1), which is not ready yet"},
-		{"a leader that is silent", func(s *ClusterState) { s.Partitions[0].replica(1).Answers = false }, Unavailable, 200, 503, "partition 0 is led by node n1 (N1), which does not respond"},
+		{
+			"a leader that only others reach", func(s *ClusterState) {
+				s.Nodes[0].Answers, s.Partitions[0].replica(1).Answers = false, false
+			},
+			Degraded, 200, 200, "node n1 (N1) does not respond to this node; others relay requests to it: repair the network between the two",
+		},
+		{
+			"a leader of the metadata that only others reach", func(s *ClusterState) { s.Metadata.Unreachable = true },
+			Degraded, 200, 200, "this node does not reach node n1 (N1), which leads the metadata: change deployments and nodes at another one",
+		},
+		{"a leader that is silent", func(s *ClusterState) {
+			s.Partitions[0].replica(1).Answers, s.Partitions[0].replica(1).Serving = false, false
+		}, Unavailable, 200, 503, "partition 0 is led by node n1 (N1), which does not respond"},
 		{"a node has no vote on the metadata", func(s *ClusterState) {
 			s.Metadata.Voters, s.Metadata.Learners = []ids.Node{1, 2}, []ids.Node{3}
 		}, Degraded, 200, 200, "2 nodes vote on the metadata, and 3 should; the others are catching up"},

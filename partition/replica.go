@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -21,6 +22,7 @@ type Status struct {
 	State   string           // Follower, Candidate, Leader or Shutdown
 	Leading bool             // this replica leads and serves
 	Leader  raftgroup.Leader // zero if unknown
+	Contact time.Time        // last one with the leader; zero on the leader and if there was none
 	Term    uint64
 	Applied uint64 // index of the last log command in the tables
 	Commit  uint64 // last committed index
@@ -43,7 +45,7 @@ func (p *Partition) Status() Status {
 		newest = append(newest, s.ID)
 	}
 	return Status{
-		ID: p.id, State: st.State, Leading: p.Leading(), Leader: st.Leader, Term: st.Term,
+		ID: p.id, State: st.State, Leading: p.Leading(), Leader: st.Leader, Contact: st.LastContact, Term: st.Term,
 		Applied: st.AppliedIndex, Commit: st.CommitIndex, Last: max(st.LastIndex, st.SnapshotIndex), Snapshot: st.SnapshotIndex,
 		Members: p.group.Configuration(), Newest: newest, Followers: p.group.Followers(),
 	}

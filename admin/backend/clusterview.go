@@ -3,6 +3,7 @@ package backend
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -38,7 +39,7 @@ func (f *clusterFacts) view() *admin.ClusterState {
 	state.Feature = f.feature()
 	reported := f.reported()
 	for _, p := range f.layout.Partitions {
-		state.Partitions = append(state.Partitions, partitionView(p, reported[p.ID], known))
+		state.Partitions = append(state.Partitions, partitionView(p, reported[p.ID], known, known[f.self]))
 	}
 	for _, n := range f.layout.Nodes {
 		state.Nodes = append(state.Nodes, f.node(n, state))
@@ -51,6 +52,11 @@ func (f *clusterFacts) view() *admin.ClusterState {
 // down, and its followers forget it, within the timeouts of Raft.
 func (f *clusterFacts) metadata(known map[raft.ServerID]ids.Node) admin.MetadataState {
 	m := admin.MetadataState{Leader: known[f.leader], Quorum: f.leader != "", Voters: []ids.Node{}, Learners: []ids.Node{}}
+	if f.leader == "" {
+		m.Leader = f.leaderOfOthers(known)
+		m.Quorum = m.Leader != 0
+		m.Unreachable = m.Quorum
+	}
 	for _, s := range f.servers {
 		switch id := known[s.ID]; {
 		case id == 0: // of a node that is about to be removed or registered
@@ -63,6 +69,16 @@ func (f *clusterFacts) metadata(known map[raft.ServerID]ids.Node) admin.Metadata
 	slices.Sort(m.Voters)
 	slices.Sort(m.Learners)
 	return m
+}
+
+// leaderOfOthers returns the leader of the metadata that other nodes follow; 0 if there is none.
+func (f *clusterFacts) leaderOfOthers(known map[raft.ServerID]ids.Node) (leader ids.Node) {
+	for id, st := range f.statuses {
+		if ids.Node(id) != known[f.self] {
+			leader = max(leader, known[raft.ServerID(st.MetadataLeader)])
+		}
+	}
+	return leader
 }
 
 // feature returns the cluster's feature level.
@@ -78,8 +94,8 @@ func (f *clusterFacts) feature() admin.FeatureState {
 	return state
 }
 
-// partitionView combines the reports of a partition's replicas.
-func partitionView(p metadata.Partition, reported map[ids.Node]*nodepb.ReplicaStatus, known map[raft.ServerID]ids.Node) admin.PartitionState {
+// partitionView combines the reports of a partition's replicas. self is the node that combines them.
+func partitionView(p metadata.Partition, reported map[ids.Node]*nodepb.ReplicaStatus, known map[raft.ServerID]ids.Node, self ids.Node) admin.PartitionState {
 	state := admin.PartitionState{ID: p.ID, Placed: nodeIDs(p.Replicas), Version: p.Version, Replicas: []admin.ReplicaState{}}
 	source := authority(reported)
 	if source != nil {
@@ -90,6 +106,7 @@ func partitionView(p metadata.Partition, reported map[ids.Node]*nodepb.ReplicaSt
 				continue
 			}
 			r := admin.ReplicaState{Node: id, Role: roleOf(m, source.Leader), LagKnown: m.Match > 0, CaughtUp: m.CaughtUp}
+			r.Serving = m.Id == source.Leader && followed(reported, source.Leader, self)
 			if r.LagKnown { // otherwise the leader reports the length of its log
 				r.Lag = m.Lag
 			}
@@ -101,6 +118,21 @@ func partitionView(p metadata.Partition, reported map[ids.Node]*nodepb.ReplicaSt
 	}
 	slices.SortFunc(state.Replicas, func(a, b admin.ReplicaState) int { return cmp.Compare(a.Node, b.Node) })
 	return state
+}
+
+// maxSilence is how long ago a follower may have heard from its leader. Heartbeats follow each
+// other within 200 ms.
+const maxSilence = time.Second
+
+// followed reports whether nodes other than self follow a leader. They relay requests to it, so
+// it serves those of self even if it does not respond to self.
+func followed(reported map[ids.Node]*nodepb.ReplicaStatus, leader string, self ids.Node) bool {
+	for id, r := range reported {
+		if id != self && r.Leader == leader && r.LeaderSilence > 0 && r.LeaderSilence < maxSilence.Milliseconds() {
+			return true
+		}
+	}
+	return false
 }
 
 // rebuiltSince reports whether a node has replaced the replica that the leader still lists as a

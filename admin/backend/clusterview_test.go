@@ -99,6 +99,38 @@ func TestClusterViewWithoutTheLeadersNode(t *testing.T) {
 	require.Empty(t, f.view().Partitions[0].Replicas)
 }
 
+// Node 2 cannot reach node 1, which leads all partitions and the metadata; node 3 can.
+func TestClusterViewOfALeaderThatOnlyOthersReach(t *testing.T) {
+	f := threeFacts()
+	delete(f.statuses, 1)
+	f.self, f.leader = "n2/i2", ""
+	for _, r := range f.statuses[2].Replicas {
+		r.Leader, r.LeaderSilence = "", 60_000
+	}
+	f.statuses[2].MetadataLeader, f.statuses[3].MetadataLeader = "", "n1/i1"
+	serving := func(silence int64) bool {
+		for _, r := range f.statuses[3].Replicas {
+			r.LeaderSilence = silence
+		}
+		p := f.view().Partitions[1]
+		require.Equal(t, ids.Node(1), p.Leader)
+		require.False(t, p.Replicas[0].Answers)
+		return p.Replicas[0].Serving
+	}
+	require.True(t, serving(200))
+	require.False(t, serving(0), "unknown")
+	require.False(t, serving(1500), "the leader may have failed")
+	m := f.view().Metadata
+	require.Equal(t, []any{ids.Node(1), true, true}, []any{m.Leader, m.Quorum, m.Unreachable})
+
+	// If only this node hears from the leader, no other one can relay requests to it.
+	f.statuses[2].Replicas, f.statuses[3].Replicas = f.statuses[3].Replicas, f.statuses[2].Replicas
+	require.False(t, f.view().Partitions[1].Replicas[0].Serving)
+	f.statuses[3].MetadataLeader = ""
+	m = f.view().Metadata
+	require.Equal(t, []any{ids.Node(0), false, false}, []any{m.Leader, m.Quorum, m.Unreachable})
+}
+
 func TestClusterViewUsesTheNewestLeader(t *testing.T) {
 	f := threeFacts()
 	deposed := f.statuses[1].Replicas[0] // does not know it yet

@@ -89,6 +89,9 @@ func replicaStatus(st partition.Status) *nodepb.ReplicaStatus {
 		Term: st.Term, Applied: st.Applied, Commit: st.Commit, Last: st.Last, Snapshot: st.Snapshot,
 		MembersIndex: st.Members.Index,
 	}
+	if !st.Contact.IsZero() {
+		r.LeaderSilence = max(1, time.Since(st.Contact).Milliseconds())
+	}
 	for _, id := range st.Newest {
 		r.Newest = append(r.Newest, string(id))
 	}

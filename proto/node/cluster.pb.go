@@ -1790,7 +1790,10 @@ type ReplicaStatus struct {
 	LastTerm uint64   `protobuf:"varint,16,opt,name=last_term,json=lastTerm,proto3" json:"last_term,omitempty"`
 	Voters   []string `protobuf:"bytes,17,rep,name=voters,proto3" json:"voters,omitempty"`
 	// Raft server ids of the members of the newest configuration, committed or not.
-	Newest        []string `protobuf:"bytes,18,rep,name=newest,proto3" json:"newest,omitempty"`
+	Newest []string `protobuf:"bytes,18,rep,name=newest,proto3" json:"newest,omitempty"`
+	// How long ago the replica heard from its leader, in milliseconds and at least 1; 0: it leads,
+	// or has not heard from one.
+	LeaderSilence int64 `protobuf:"varint,19,opt,name=leader_silence,json=leaderSilence,proto3" json:"leader_silence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1949,6 +1952,13 @@ func (x *ReplicaStatus) GetNewest() []string {
 		return x.Newest
 	}
 	return nil
+}
+
+func (x *ReplicaStatus) GetLeaderSilence() int64 {
+	if x != nil {
+		return x.LeaderSilence
+	}
+	return 0
 }
 
 // ReplicaMember is a server in a Raft configuration, with the leader's view of it.
@@ -2810,7 +2820,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"disk_total\x18\x06 \x01(\x04R\tdiskTotal\"5\n" +
 	"\vNodeSetting\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\x8b\x04\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xb2\x04\n" +
 	"\rReplicaStatus\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\rR\tpartition\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
@@ -2833,7 +2843,8 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"replica_id\x18\x0f \x01(\tR\treplicaId\x12\x1b\n" +
 	"\tlast_term\x18\x10 \x01(\x04R\blastTerm\x12\x16\n" +
 	"\x06voters\x18\x11 \x03(\tR\x06voters\x12\x16\n" +
-	"\x06newest\x18\x12 \x03(\tR\x06newest\"\xc2\x01\n" +
+	"\x06newest\x18\x12 \x03(\tR\x06newest\x12%\n" +
+	"\x0eleader_silence\x18\x13 \x01(\x03R\rleaderSilence\"\xc2\x01\n" +
 	"\rReplicaMember\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x14\n" +

@@ -1689,6 +1689,13 @@ func (m *ReplicaStatus) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.LeaderSilence != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.LeaderSilence))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x98
+	}
 	if len(m.Newest) > 0 {
 		for iNdEx := len(m.Newest) - 1; iNdEx >= 0; iNdEx-- {
 			i -= len(m.Newest[iNdEx])
@@ -3172,6 +3179,9 @@ func (m *ReplicaStatus) SizeVT() (n int) {
 			l = len(s)
 			n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
 		}
+	}
+	if m.LeaderSilence != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.LeaderSilence))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -8394,6 +8404,25 @@ func (m *ReplicaStatus) UnmarshalVT(dAtA []byte) error {
 			}
 			m.Newest = append(m.Newest, string(dAtA[iNdEx:postIndex]))
 			iNdEx = postIndex
+		case 19:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field LeaderSilence", wireType)
+			}
+			m.LeaderSilence = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.LeaderSilence |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -15099,6 +15128,25 @@ func (m *ReplicaStatus) UnmarshalVTUnsafe(dAtA []byte) error {
 			}
 			m.Newest = append(m.Newest, stringValue)
 			iNdEx = postIndex
+		case 19:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field LeaderSilence", wireType)
+			}
+			m.LeaderSilence = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.LeaderSilence |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

@@ -60,14 +60,18 @@ func (a *commands) clusterStatus() *cobra.Command {
 		Short:   "Show the state of the cluster and its problems",
 		Long:    clusterStatusHelp,
 		Args:    cobra.NoArgs,
-		Example: "  platform cluster status --watch\n  platform cluster status --extra\n  platform cluster status --wait 1m    # until it is healthy, for scripts",
+		Example: "  platform cluster status --watch\n  platform cluster status --extra\n  platform cluster status --wait 1m              # until it is healthy, for scripts\n  platform cluster status --wait 5m --nodes 4    # and a fourth node has joined",
 	}
 	asJSON := command.JSONFlag(cmd.Flags())
 	extra := cmd.Flags().Bool("extra", false, "also show the partitions, and what the feature levels introduce")
 	wait := command.Timeout(0)
 	cmd.Flags().Var(&wait, "wait", "wait up to this long for the cluster to become healthy")
+	nodes := cmd.Flags().Int("nodes", 0, "with --wait, also wait until the cluster has this many nodes: one that has just been started is not a member yet")
 	a.Shows(cmd, func(ctx context.Context, _ []string) error {
-		health, raw, err := a.health(ctx, time.Duration(wait))
+		if *nodes > 0 && wait == 0 {
+			return command.UsageError("--nodes requires --wait")
+		}
+		health, raw, err := a.health(ctx, time.Duration(wait), *nodes)
 		if err != nil {
 			return err
 		}
@@ -81,6 +85,8 @@ func (a *commands) clusterStatus() *cobra.Command {
 			return err
 		case wait > 0 && health.Status != "healthy":
 			return command.WithHint(fmt.Errorf("the cluster is %s after %s", health.Status, wait.String()), "`platform cluster status --watch` shows the progress.")
+		case len(health.Nodes) < *nodes:
+			return command.WithHint(fmt.Errorf("the cluster has %s after %s", units.Counted(len(health.Nodes), "node"), wait.String()), "A node that does not join reports the reason in its log and on `/health`.")
 		case health.Status == "unavailable" && !a.Watching():
 			return command.WithHint(errors.New("the cluster is unavailable"), a.unavailableHint(ctx, health.Nodes))
 		}
@@ -90,11 +96,11 @@ func (a *commands) clusterStatus() *cobra.Command {
 }
 
 // health requests the health of the cluster. With wait, it repeats the request until the
-// cluster is healthy or the time is over.
-func (a *commands) health(ctx context.Context, wait time.Duration) (client.ClusterHealth, []byte, error) {
+// cluster is healthy and has a number of nodes, or the time is over.
+func (a *commands) health(ctx context.Context, wait time.Duration, nodes int) (client.ClusterHealth, []byte, error) {
 	for end := time.Now().Add(wait); ; {
 		health, raw, err := a.Client.ClusterHealth(ctx)
-		if err == nil && health.Status == "healthy" || refused(err) || time.Now().After(end) {
+		if err == nil && health.Status == "healthy" && len(health.Nodes) >= nodes || refused(err) || time.Now().After(end) {
 			return health, raw, err
 		}
 		select {

@@ -57,14 +57,34 @@ func TestWaitingEndsWithRequestsThatAreRefused(t *testing.T) {
 	defer server.Close()
 	admin := client.New(client.Options{AdminURL: server.URL, ConnectTimeout: time.Minute, RequestTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	a := &commands{App: &command.App{Client: admin, Print: term.New(&bytes.Buffer{}, func(string) string { return "" }, false, term.Human)}}
-	_, _, err := a.health(t.Context(), time.Hour)
+	_, _, err := a.health(t.Context(), time.Hour, 0)
 	require.ErrorContains(t, err, "no")
 	require.ErrorContains(t, a.awaitDrained(t.Context(), "n3", time.Hour), "no")
 	require.Equal(t, 2, requests)
 	status = http.StatusServiceUnavailable
-	health, _, err := a.health(t.Context(), time.Hour)
+	health, _, err := a.health(t.Context(), time.Hour, 0)
 	require.NoError(t, err)
 	require.Equal(t, "healthy", health.Status)
+}
+
+// A node that has just been started is not a member yet, and the cluster is healthy without it.
+func TestWaitingForNodesThatJoin(t *testing.T) {
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests++
+		body := `{"status":"healthy","nodes":[{"id":"N1"},{"id":"N2"},{"id":"N3"}]}`
+		if requests > 2 {
+			body = `{"status":"healthy","nodes":[{"id":"N1"},{"id":"N2"},{"id":"N3"},{"id":"N4"}]}`
+		}
+		_, _ = w.Write([]byte(body))
+	}))
+	defer server.Close()
+	admin := client.New(client.Options{AdminURL: server.URL, ConnectTimeout: time.Minute, RequestTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
+	a := &commands{App: &command.App{Client: admin, Print: term.New(&bytes.Buffer{}, func(string) string { return "" }, false, term.Human)}}
+	health, _, err := a.health(t.Context(), time.Hour, 4)
+	require.NoError(t, err)
+	require.Len(t, health.Nodes, 4)
+	require.Equal(t, 3, requests)
 }
 
 func TestProvisionOfAnExistingClusterDoesNotPrompt(t *testing.T) {

@@ -88,6 +88,37 @@ func TestFilesAreReadAgain(t *testing.T) {
 	require.Equal(t, "n2", s.Current().Certificate.Leaf.Subject.CommonName)
 }
 
+// Clients would refuse a certificate that has expired, so it does not replace a valid one.
+func TestExpiredCertificatesReplaceNoValidOne(t *testing.T) {
+	d := NewDirectory(t.TempDir())
+	require.NoError(t, d.Init("c", time.Hour))
+	dir, err := d.Node("n1", time.Hour)
+	require.NoError(t, err)
+	var logged bytes.Buffer
+	s, err := Open("test", Files{Cert: filepath.Join(dir, "node.crt"), Key: filepath.Join(dir, "node.key")}, nil, slog.New(slog.NewTextHandler(&logged, nil)))
+	require.NoError(t, err)
+	replace := func(validity time.Duration) {
+		other, err := d.Node("n2", validity)
+		require.NoError(t, err)
+		for _, name := range []string{"node.key", "node.crt"} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), read(t, other, name), 0o600))
+		}
+		s.poll()
+	}
+	first := s.Current()
+	replace(-time.Minute)
+	require.Same(t, first, s.Current())
+	require.Contains(t, logged.String(), "test: the certificate in cert-file has expired on ")
+	replace(time.Hour)
+	require.Equal(t, "n2", s.Current().Certificate.Leaf.Subject.CommonName)
+
+	// One that has expired itself is replaced.
+	s.current.Load().Certificate.Leaf.NotAfter = time.Now().Add(-time.Minute)
+	second := s.Current()
+	replace(-time.Second)
+	require.NotSame(t, second, s.Current())
+}
+
 // The server renews a certificate when a third of its validity is left, and warns when that is overdue.
 func TestRenewedCertificatesAreReportedOnlyWhenOverdue(t *testing.T) {
 	for _, validity := range []time.Duration{time.Minute, time.Hour, 30 * 24 * time.Hour} {

@@ -113,6 +113,9 @@ func (s *Store) Reload() error {
 	defer s.mu.Unlock()
 	stamps := s.stat()
 	p, err := s.read()
+	if err == nil {
+		err = s.replaceable(p, time.Now())
+	}
 	if err != nil {
 		if text := err.Error(); text != s.failed { // files are replaced one after another
 			s.failed = text
@@ -123,6 +126,14 @@ func (s *Store) Reload() error {
 	s.stamps, s.failed, s.warned = stamps, "", time.Time{}
 	s.current.Store(p)
 	s.log.Info("certificate reloaded", "section", s.name, "expires", p.Certificate.Leaf.NotAfter, "serial", p.Certificate.Leaf.SerialNumber.Text(16))
+	return nil
+}
+
+// replaceable returns an error if p has expired, unless the current certificate has, too.
+func (s *Store) replaceable(p *Pair, now time.Time) error {
+	if end := p.Certificate.Leaf.NotAfter; now.After(end) && now.Before(s.Expires()) {
+		return fmt.Errorf("%s: the certificate in cert-file has expired on %s", s.name, end.Format(time.DateOnly))
+	}
 	return nil
 }
 

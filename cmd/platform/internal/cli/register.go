@@ -106,7 +106,17 @@ func (a *app) register(ctx context.Context, address string, r registration) erro
 	}
 	a.Print.Table("", []string{"SERVICE", "TYPE", "REVISION", "HANDLERS"}, rows)
 	a.notices(done.Info)
+	if !announcedAlike(planned.Services, done.Services) {
+		a.notices([]client.Notice{{Message: "the endpoint announced other services or handlers than when the changes above were shown; do versions of it run side by side at this address?"}})
+	}
 	return nil
+}
+
+// announcedAlike reports whether two discoveries of an endpoint found the same services and handlers.
+func announcedAlike(planned, done []client.Service) bool {
+	return slices.EqualFunc(sorted(planned), sorted(done), func(a, b client.Service) bool {
+		return a.Name == b.Name && a.Type == b.Type && slices.Equal(handlerNames(a.Handlers), handlerNames(b.Handlers))
+	})
 }
 
 // complete sets the request's fields from address and flags.

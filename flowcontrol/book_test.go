@@ -83,9 +83,9 @@ func TestPreconditions(t *testing.T) {
 	a, n := pattern(t, "a"), pattern(t, "new")
 	book := must(t, &Book{Version: 6}, 1, Change{Pattern: a, Limits: limited(5)})
 	for name, c := range map[string]struct {
-		pattern Pattern
-		pre     Precondition
-		refused string
+		pattern  Pattern
+		pre      Precondition
+		rejected string
 	}{
 		"none, there":               {a, Precondition{}, ""},
 		"none, absent":              {n, Precondition{}, ""},
@@ -100,17 +100,17 @@ func TestPreconditions(t *testing.T) {
 			other := Change{Pattern: pattern(t, "other"), Limits: limited(1)}
 			next, _, err := book.Put([]Change{other, {Pattern: c.pattern, Limits: limited(1), Precondition: c.pre}}, 2)
 			left, _, deleteErr := book.Delete([]Removal{{Pattern: other.Pattern}, {Pattern: c.pattern, Precondition: c.pre}})
-			if c.refused == "" {
+			if c.rejected == "" {
 				require.NoError(t, err)
 				require.NoError(t, deleteErr)
 				require.NotNil(t, next.Find(other.Pattern))
 				return
 			}
-			var refusal *PreconditionError
-			require.ErrorAs(t, err, &refusal)
-			require.EqualError(t, err, c.refused)
+			var rejection *PreconditionError
+			require.ErrorAs(t, err, &rejection)
+			require.EqualError(t, err, c.rejected)
 			require.Same(t, book, next, "a batch is atomic")
-			require.EqualError(t, deleteErr, c.refused)
+			require.EqualError(t, deleteErr, c.rejected)
 			require.Same(t, book, left)
 		})
 	}
@@ -126,14 +126,14 @@ func TestBooksAreBounded(t *testing.T) {
 	require.True(t, slices.IsSortedFunc(full.Rules, func(a, b Rule) int { return a.Pattern.Compare(b.Pattern) }))
 
 	next, _, err := full.Put([]Change{{Pattern: Pattern{Scope: "one-more"}}}, 2)
-	var refusal *FullError
-	require.ErrorAs(t, err, &refusal)
-	require.Equal(t, MaxRules+1, refusal.Rules)
+	var rejection *FullError
+	require.ErrorAs(t, err, &rejection)
+	require.Equal(t, MaxRules+1, rejection.Rules)
 	require.Same(t, full, next)
 	must(t, full, 2, Change{Pattern: Pattern{Scope: "s1"}, Limits: limited(2)})
 
 	_, _, err = (&Book{}).Put(append(changes, Change{}), 1)
-	require.ErrorAs(t, err, &refusal)
+	require.ErrorAs(t, err, &rejection)
 }
 
 // The model keeps patterns and versions in a map.

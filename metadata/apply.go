@@ -14,10 +14,10 @@ import (
 var ErrNodeConflict = errors.New("node name and id do not belong together")
 
 // outcome is the result of a command for its proposer: a value, whose type depends on the
-// command, or a refusal.
+// command, or a rejection.
 type outcome struct {
-	value   any
-	refusal error
+	value     any
+	rejection error
 }
 
 // applyEntry interprets one committed entry on a draft. If the request already has an
@@ -37,10 +37,10 @@ func applyEntry(d *draft, index uint64, data []byte) (outcome, error) {
 	}
 	if at := slices.IndexFunc(d.writes[first:], write.unstorable); at >= 0 {
 		w := d.writes[first+at]
-		o = outcome{refusal: &InvalidError{fmt.Sprintf("a name in %s has %d bytes; 1 to %d are possible", w.table, len(w.key), bbolt.MaxKeySize)}}
+		o = outcome{rejection: &InvalidError{fmt.Sprintf("a name in %s has %d bytes; 1 to %d are possible", w.table, len(w.key), bbolt.MaxKeySize)}}
 		d.state, d.writes = old, d.writes[:first]
 	}
-	if h.action != nil && o.refusal == nil {
+	if h.action != nil && o.rejection == nil {
 		if err := d.recordChange(h.at, h.action, &old, first); err != nil {
 			return outcome{}, err
 		}
@@ -146,12 +146,12 @@ func applyRegisterNode(d *draft, at time.Time, cmd *registerNode) (outcome, erro
 	node.RegisteredAt = at
 	known, isKnown := d.node(node.Name)
 	if isKnown {
-		if refusal := admit(known, node, cmd.nameInUse); refusal != nil {
-			return *refusal, nil
+		if rejection := admit(known, node, cmd.nameInUse); rejection != nil {
+			return *rejection, nil
 		}
 	}
-	if refusal := d.tooOld(node); refusal != nil {
-		return *refusal, nil
+	if rejection := d.tooOld(node); rejection != nil {
+		return *rejection, nil
 	}
 	if isKnown {
 		node.RegisteredAt, node.Draining = known.RegisteredAt, known.Draining
@@ -159,14 +159,14 @@ func applyRegisterNode(d *draft, at time.Time, cmd *registerNode) (outcome, erro
 	reused := isKnown && known.Removed // the name of a removed node
 	switch {
 	case isKnown && !reused && node.ID != 0 && node.ID != known.ID:
-		return refused(ErrNodeConflict, "node %s has id %d, not %d", node.Name, known.ID, node.ID), nil
+		return rejected(ErrNodeConflict, "node %s has id %d, not %d", node.Name, known.ID, node.ID), nil
 	case isKnown && !reused:
 		node.ID = known.ID
 	case node.ID == 0:
 		node.ID = d.highestNodeID() + 1
 	default:
 		if at := slices.IndexFunc(d.nodes, func(n Node) bool { return n.ID == node.ID }); at >= 0 {
-			return refused(ErrNodeConflict, "id %d belongs to node %s", node.ID, d.nodes[at].Name), nil
+			return rejected(ErrNodeConflict, "id %d belongs to node %s", node.ID, d.nodes[at].Name), nil
 		}
 	}
 	if !isKnown || reused {

@@ -34,7 +34,7 @@ type Action struct {
 	Action    string   // method and route
 	Object    string   // path of the request, and what it creates
 	Status    uint32   // HTTP status of the response; 0: see Outcome
-	Outcome   string   // why it was refused or failed, or that it was a dry run; empty: it succeeded
+	Outcome   string   // why it was rejected or failed, or that it was a dry run; empty: it succeeded
 	Reason    string   // that the client gave
 	Objects   []string // invocations of a batch
 	// Omitted is the number of requests of the principal to this node that changed nothing and
@@ -66,7 +66,7 @@ type audited struct {
 }
 
 // WithAction makes changes with the context part of the audit log: the log entry of a change
-// contains the action. recorded reports whether a change was proposed with it and not refused;
+// contains the action. recorded reports whether a change was proposed with it and not rejected;
 // one that leaves everything as it was is not recorded.
 func WithAction(ctx context.Context, action Action) (_ context.Context, recorded func() bool) {
 	a := &audited{action: action}
@@ -103,7 +103,7 @@ func (s *Store) actionOf(ctx context.Context, cmd command) *Action {
 	return &a.action
 }
 
-// notRecorded marks the action of a context whose change was refused.
+// notRecorded marks the action of a context whose change was rejected.
 func notRecorded(ctx context.Context) {
 	if a, _ := ctx.Value(actionKey{}).(*audited); a != nil {
 		a.recorded.Store(false)

@@ -99,9 +99,9 @@ func applyPutAuthority(d *draft, cmd *putAuthority) (outcome, error) {
 	a := cmd.authority
 	switch {
 	case len(a.Certificate) == 0 || len(a.Certificate) > MaxAuthority || len(a.key) > 2*MaxAuthority:
-		return outcome{refusal: &InvalidError{"the certificate of an authority and its key have 1 to 16,384 bytes"}}, nil
+		return outcome{rejection: &InvalidError{"the certificate of an authority and its key have 1 to 16,384 bytes"}}, nil
 	case !keyring.Sealed(a.key):
-		return outcome{refusal: &InvalidError{"the key of an authority is stored only encrypted"}}, nil
+		return outcome{rejection: &InvalidError{"the key of an authority is stored only encrypted"}}, nil
 	case cmd.keep && d.authority != nil:
 		return outcome{}, nil
 	}

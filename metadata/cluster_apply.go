@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Reasons for refusing a change of nodes or of the partition table. Their texts are stored.
+// Reasons for rejecting a change of nodes or of the partition table. Their texts are stored.
 var (
 	// ErrNodeInUse means that a node with that name is running, or may be.
 	ErrNodeInUse = errors.New("node name is in use")
@@ -20,8 +20,8 @@ var (
 	ErrVersionConflict = errors.New("partition table has changed")
 )
 
-func refused(reason error, format string, args ...any) outcome {
-	return outcome{refusal: &refusal{reason, reason.Error() + ": " + fmt.Sprintf(format, args...)}}
+func rejected(reason error, format string, args ...any) outcome {
+	return outcome{rejection: &rejection{reason, reason.Error() + ": " + fmt.Sprintf(format, args...)}}
 }
 
 // admit returns why a node may not be registered under the name of a known one, nil if it
@@ -30,9 +30,9 @@ func admit(known, node Node, nameInUse bool) *outcome {
 	var no outcome
 	switch {
 	case known.Removed && known.Incarnation == node.Incarnation:
-		no = refused(ErrNodeRemoved, "node %s can only rejoin with an empty data directory", node.Name)
+		no = rejected(ErrNodeRemoved, "node %s can only rejoin with an empty data directory", node.Name)
 	case nameInUse && known.Incarnation != node.Incarnation && !known.Removed:
-		no = refused(ErrNodeInUse, "node %s runs with another data directory; choose another name", node.Name)
+		no = rejected(ErrNodeInUse, "node %s runs with another data directory; choose another name", node.Name)
 	default:
 		return nil
 	}
@@ -62,12 +62,12 @@ func applyRemoveNode(d *draft, cmd *removeNode) (outcome, error) {
 	node, known := d.member(cmd.id)
 	switch {
 	case !known:
-		return outcome{refusal: &NotFoundError{Node: cmd.id}}, nil
+		return outcome{rejection: &NotFoundError{Node: cmd.id}}, nil
 	case len(d.members()) == 1:
-		return refused(ErrLastNode, "node %s is the only one", node.Name), nil
+		return rejected(ErrLastNode, "node %s is the only one", node.Name), nil
 	}
 	if replicaCount := d.replicaCount(cmd.id); replicaCount > 0 && !cmd.force {
-		return refused(ErrNodeHoldsData, "node %s has %d; drain it first", node.Name, replicaCount), nil
+		return rejected(ErrNodeHoldsData, "node %s has %d; drain it first", node.Name, replicaCount), nil
 	}
 	node.Removed, node.Draining = true, false
 	return outcome{value: node}, d.putNode(node)
@@ -77,7 +77,7 @@ func applyRemoveNode(d *draft, cmd *removeNode) (outcome, error) {
 func applyDrainNode(d *draft, cmd *drainNode) (outcome, error) {
 	node, known := d.member(cmd.id)
 	if !known {
-		return outcome{refusal: &NotFoundError{Node: cmd.id}}, nil
+		return outcome{rejection: &NotFoundError{Node: cmd.id}}, nil
 	}
 	if node.Draining == cmd.draining {
 		return outcome{value: node}, nil
@@ -90,22 +90,22 @@ func applyDrainNode(d *draft, cmd *drainNode) (outcome, error) {
 func applySetPartition(d *draft, cmd *setPartition) (outcome, error) {
 	p := cmd.partition
 	if d.cluster.ID == "" || p.ID >= d.cluster.Partitions {
-		return outcome{refusal: &InvalidError{fmt.Sprintf("there is no partition %d", p.ID)}}, nil
+		return outcome{rejection: &InvalidError{fmt.Sprintf("there is no partition %d", p.ID)}}, nil
 	}
 	if len(p.Replicas) == 0 {
-		return outcome{refusal: &InvalidError{fmt.Sprintf("partition %d needs a replica", p.ID)}}, nil
+		return outcome{rejection: &InvalidError{fmt.Sprintf("partition %d needs a replica", p.ID)}}, nil
 	}
 	had := d.partition(p.ID)
 	if had.Version != cmd.expected {
-		return refused(ErrVersionConflict, "partition %d is at version %d, not %d", p.ID, had.Version, cmd.expected), nil
+		return rejected(ErrVersionConflict, "partition %d is at version %d, not %d", p.ID, had.Version, cmd.expected), nil
 	}
 	for i, id := range p.Replicas {
 		if slices.Contains(p.Replicas[:i], id) {
-			return outcome{refusal: &InvalidError{fmt.Sprintf("partition %d has two replicas on node %d", p.ID, id)}}, nil
+			return outcome{rejection: &InvalidError{fmt.Sprintf("partition %d has two replicas on node %d", p.ID, id)}}, nil
 		}
 		// A removed node may remain until it is replaced.
 		if _, member := d.member(id); !member && !slices.Contains(had.Replicas, id) {
-			return outcome{refusal: &NotFoundError{Node: id}}, nil
+			return outcome{rejection: &NotFoundError{Node: id}}, nil
 		}
 	}
 	p.Version = had.Version + 1
@@ -115,7 +115,7 @@ func applySetPartition(d *draft, cmd *setPartition) (outcome, error) {
 // applySetReplication returns the Cluster.
 func applySetReplication(d *draft, cmd *setReplication) (outcome, error) {
 	if d.cluster.ID == "" {
-		return outcome{refusal: &InvalidError{"the cluster is not provisioned"}}, nil
+		return outcome{rejection: &InvalidError{"the cluster is not provisioned"}}, nil
 	}
 	if d.cluster.Replication == cmd.replication {
 		return outcome{value: d.cluster}, nil
@@ -128,7 +128,7 @@ func applySetReplication(d *draft, cmd *setReplication) (outcome, error) {
 // applyEnableFlowControl returns the Cluster.
 func applyEnableFlowControl(d *draft) (outcome, error) {
 	if d.cluster.ID == "" {
-		return outcome{refusal: &InvalidError{"the cluster is not provisioned"}}, nil
+		return outcome{rejection: &InvalidError{"the cluster is not provisioned"}}, nil
 	}
 	if d.cluster.FlowControl {
 		return outcome{value: d.cluster}, nil

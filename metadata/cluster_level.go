@@ -128,9 +128,9 @@ func (c Cluster) CheckJoin(announced uint32) error {
 func (d *draft) tooOld(node Node) *outcome {
 	level := d.cluster.Level()
 	if supported := feature.Announced(uint32(node.FeatureLevel)); supported < level {
-		refusal := refused(ErrNodeTooOld, "node %s supports feature level %d; the cluster is at %d since %s; upgrade its server",
+		rejection := rejected(ErrNodeTooOld, "node %s supports feature level %d; the cluster is at %d since %s; upgrade its server",
 			node.Name, supported, level, d.cluster.FeatureLevelAt.UTC().Format(time.RFC3339))
-		return &refusal
+		return &rejection
 	}
 	return nil
 }
@@ -138,13 +138,13 @@ func (d *draft) tooOld(node Node) *outcome {
 // applySetFeatureLevel returns the Cluster.
 func applySetFeatureLevel(d *draft, at time.Time, cmd *setFeatureLevel) (outcome, error) {
 	if d.cluster.ID == "" {
-		return outcome{refusal: &InvalidError{"the cluster is not provisioned"}}, nil
+		return outcome{rejection: &InvalidError{"the cluster is not provisioned"}}, nil
 	}
 	if cmd.level <= d.cluster.Level() {
 		return outcome{value: d.cluster}, nil
 	}
 	if !slices.Equal(cmd.members, serverIDs(d.members())) {
-		return refused(ErrMembersChanged, "feature level %d was found to be supported by other members than there are now", cmd.level), nil
+		return rejected(ErrMembersChanged, "feature level %d was found to be supported by other members than there are now", cmd.level), nil
 	}
 	cluster := d.cluster
 	cluster.FeatureLevel, cluster.FeatureLevelAt = cmd.level, at

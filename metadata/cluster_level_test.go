@@ -68,7 +68,7 @@ func TestTheFeatureLevelRisesOnceAllMembersSupportMore(t *testing.T) {
 		return true
 	}, time.Minute, 5*time.Millisecond)
 
-	// Nodes that announce less are refused from now on, including returning members.
+	// Nodes that announce less are rejected from now on, including returning members.
 	_, err := nodes[1].AddNode(t.Context(), Node{Name: "n9", Incarnation: "a"}, false)
 	require.ErrorIs(t, err, ErrNodeTooOld)
 	require.ErrorContains(t, err, "node n9 supports feature level 1; the cluster is at 2 since ")
@@ -112,9 +112,9 @@ func TestTheFeatureLevelIsNotRaisedIfMembersChanged(t *testing.T) {
 
 func TestCommandsAboveTheLevelAreNotProposed(t *testing.T) {
 	m := provisioned(t)
-	var refused *feature.Error
-	require.ErrorAs(t, m.mayPropose(&registerNode{node: leveledNode()}), &refused)
-	require.Equal(t, feature.Level2, refused.Needs)
+	var rejected *feature.Error
+	require.ErrorAs(t, m.mayPropose(&registerNode{node: leveledNode()}), &rejected)
+	require.Equal(t, feature.Level2, rejected.Needs)
 	// The level of a node is omitted instead.
 	n, err := m.AddNode(t.Context(), Node{Name: "n2", Incarnation: "a", FeatureLevel: feature.Level2}, false)
 	require.NoError(t, err)

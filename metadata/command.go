@@ -21,7 +21,7 @@ type provision struct{ cluster Cluster }
 // registerNode adds a node or updates the existing one with that name.
 type registerNode struct {
 	node      Node
-	nameInUse bool // refuse if the name belongs to another incarnation
+	nameInUse bool // reject if the name belongs to another incarnation
 }
 
 // removeNode removes a node from the cluster.

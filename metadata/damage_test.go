@@ -36,14 +36,14 @@ func TestDamagedStateFileIsDetected(t *testing.T) {
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 	whole = whole[:min(len(whole), 60*4096)] // the used part
-	refused, held := 0, 0
+	rejected, held := 0, 0
 	try := func(file []byte, size int, what string) {
 		require.NoError(t, os.WriteFile(path, file, 0o600))
 		require.NoError(t, os.Truncate(path, int64(size)))
 		keys, at, err := keysOf(path)
 		if err != nil {
 			require.True(t, errors.Is(err, boltfile.ErrDamaged) || errors.Is(err, ErrCorrupt), "%s: %v", what, err)
-			refused++
+			rejected++
 			return
 		}
 		if size == 0 {
@@ -68,9 +68,9 @@ func TestDamagedStateFileIsDetected(t *testing.T) {
 		}
 		try(whole, page, fmt.Sprintf("cut at page %d", page/4096))
 	}
-	require.Positive(t, refused)
+	require.Positive(t, rejected)
 	require.Positive(t, held)
-	t.Logf("refused %d times, harmless %d times", refused, held)
+	t.Logf("rejected %d times, harmless %d times", rejected, held)
 }
 
 // keysOf opens a state file and reads a table.

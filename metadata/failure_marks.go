@@ -79,7 +79,7 @@ func (e *FailureMarkEdit) check() error {
 // applyMarkFailure returns the FailureMark.
 func applyMarkFailure(d *draft, at time.Time, cmd *markFailure) (outcome, error) {
 	if err := cmd.edit.check(); err != nil {
-		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
+		return outcome{rejection: err}, nil //nolint:nilerr // a rejection is a result that all replicas agree on
 	}
 	pos, known := slices.BinarySearchFunc(d.failureMarks, cmd.edit.Group, compareFailureMark)
 	mark := FailureMark{Group: cmd.edit.Group}

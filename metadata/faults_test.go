@@ -37,8 +37,8 @@ type changeHistory struct {
 
 	mu  sync.Mutex // covers the fields below
 	ops map[string][]porcupine.Operation
-	// definite, unknown and refused count the outcomes.
-	definite, unknown, refused int
+	// definite, unknown and rejected count the outcomes.
+	definite, unknown, rejected int
 }
 
 // jobChange is a change of a job: an advance of the expected version, or a stop.
@@ -59,10 +59,10 @@ type finalRead struct{}
 
 // changed is the outcome of a change.
 type changed struct {
-	unknown bool
-	refused bool // the object was not as expected
-	job     Job
-	rule    string // description, "" if there is none
+	unknown  bool
+	rejected bool // the object was not as expected
+	job      Job
+	rule     string // description, "" if there is none
 }
 
 // record adds a change. One that was certainly not made, because there was no leader, is left
@@ -76,8 +76,8 @@ func (h *changeHistory) record(client int, object string, input any, call time.D
 		h.definite++
 		return
 	case errors.Is(err, ErrJobChanged):
-		h.refused++
-		out.refused = true
+		h.rejected++
+		out.rejected = true
 	case err != nil:
 		h.unknown++
 		out.unknown, end = true, math.MaxInt64
@@ -114,7 +114,7 @@ var jobModel = porcupine.Model{
 			switch {
 			case out.unknown:
 				return true, next
-			case out.refused:
+			case out.rejected:
 				return !in.stop && !possible, job
 			case in.stop: // one that has ended is unchanged
 				return out.job.Version == next.Version && out.job.State == JobStopped, next
@@ -379,7 +379,7 @@ func (f *faultyCluster) check() {
 	}
 	h := &f.history
 	t.Logf("%d changes acknowledged, %d of them refused, %d without effect, %d with an unknown outcome, %d deployments",
-		f.acknowledged(), h.refused, h.definite, h.unknown, len(f.deployments))
+		f.acknowledged(), h.rejected, h.definite, h.unknown, len(f.deployments))
 	now := int64(time.Since(h.begin))
 	final := func(object string, model porcupine.Model, out changed) {
 		ops := append(h.ops[object], porcupine.Operation{ClientId: 100, Input: finalRead{}, Call: now, Output: out, Return: now + 1})

@@ -200,7 +200,7 @@ func TestForwardedEntriesAreCheckedBeforeTheyAreProposed(t *testing.T) {
 	require.NotZero(t, index)
 	o, err := decodeOutcome(result)
 	require.NoError(t, err)
-	require.Equal(t, &NotFoundError{Node: 9}, o.refusal)
+	require.Equal(t, &NotFoundError{Node: 9}, o.rejection)
 	require.NoError(t, leader.Group().Err())
 }
 

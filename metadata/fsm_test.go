@@ -155,7 +155,7 @@ func describeResults(results []any) string {
 			fmt.Fprintf(&out, "%d %+v\n", registered.Change, d)
 			continue
 		}
-		fmt.Fprintf(&out, "%+v %v\n", o.value, o.refusal)
+		fmt.Fprintf(&out, "%+v %v\n", o.value, o.rejection)
 	}
 	return out.String()
 }

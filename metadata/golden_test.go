@@ -256,7 +256,7 @@ func TestDamagedRecordsAreDetected(t *testing.T) {
 	require.ErrorIs(t, err, ErrCorrupt)
 }
 
-func TestEntriesOfUnknownVersionOrKindAreRefused(t *testing.T) {
+func TestEntriesOfUnknownVersionOrKindAreRejected(t *testing.T) {
 	for name, entry := range map[string]*pb.Entry{
 		"newer version": {Version: uint32(feature.Supported()) + 1, Command: &pb.Entry_DeleteDeployment{DeleteDeployment: &pb.DeleteDeployment{}}},
 		"no version":    {Command: &pb.Entry_DeleteDeployment{DeleteDeployment: &pb.DeleteDeployment{}}},

@@ -26,7 +26,7 @@ const (
 	maxJobText     = 16 << 10 // of the filter
 )
 
-// Reasons for refusing a change of jobs.
+// Reasons for rejecting a change of jobs.
 var (
 	ErrTooManyJobs = errors.New("too many jobs are running")
 	ErrJobNotFound = errors.New("there is no such job")
@@ -155,10 +155,10 @@ func (p *JobProgress) check() error {
 func applyCreateJob(d *draft, cmd *createJob) (outcome, error) {
 	job := cmd.job
 	if err := job.check(); err != nil {
-		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
+		return outcome{rejection: err}, nil //nolint:nilerr // a rejection is a result that all replicas agree on
 	}
 	if len(job.Filter) > maxJobText {
-		return outcome{refusal: &InvalidError{fmt.Sprintf("the filter of a job has %d bytes; at most %d are allowed", len(job.Filter), maxJobText)}}, nil
+		return outcome{rejection: &InvalidError{fmt.Sprintf("the filter of a job has %d bytes; at most %d are allowed", len(job.Filter), maxJobText)}}, nil
 	}
 	running := 0
 	for i := range d.jobs {
@@ -167,7 +167,7 @@ func applyCreateJob(d *draft, cmd *createJob) (outcome, error) {
 		}
 	}
 	if running >= MaxRunningJobs {
-		return refused(ErrTooManyJobs, "%d are; wait, or stop one", running), nil
+		return rejected(ErrTooManyJobs, "%d are; wait, or stop one", running), nil
 	}
 	for len(d.jobs) >= MaxJobs {
 		oldest := slices.IndexFunc(d.jobs, func(j Job) bool { return j.State != JobRunning })
@@ -182,14 +182,14 @@ func applyAdvanceJob(d *draft, at time.Time, cmd *advanceJob) (outcome, error) {
 	job, known := d.job(cmd.id)
 	switch {
 	case !known:
-		return refused(ErrJobNotFound, "%s", cmd.id), nil
+		return rejected(ErrJobNotFound, "%s", cmd.id), nil
 	case job.State != JobRunning:
-		return refused(ErrJobChanged, "it is %s", job.State), nil
+		return rejected(ErrJobChanged, "it is %s", job.State), nil
 	case job.Version != cmd.expected:
-		return refused(ErrJobChanged, "it is at version %d, not %d", job.Version, cmd.expected), nil
+		return rejected(ErrJobChanged, "it is at version %d, not %d", job.Version, cmd.expected), nil
 	}
 	if err := cmd.progress.check(); err != nil {
-		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
+		return outcome{rejection: err}, nil //nolint:nilerr // a rejection is a result that all replicas agree on
 	}
 	job.JobProgress = cmd.progress
 	job.ModifiedAt = at
@@ -201,7 +201,7 @@ func applyAdvanceJob(d *draft, at time.Time, cmd *advanceJob) (outcome, error) {
 func applyStopJob(d *draft, at time.Time, cmd *stopJob) (outcome, error) {
 	job, known := d.job(cmd.id)
 	if !known {
-		return refused(ErrJobNotFound, "%s", cmd.id), nil
+		return rejected(ErrJobNotFound, "%s", cmd.id), nil
 	}
 	if job.State != JobRunning {
 		return outcome{value: job}, nil

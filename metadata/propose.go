@@ -32,7 +32,7 @@ const (
 	// attemptTimeout bounds one attempt at one leader. It is longer than a slow disk delays
 	// a leader; a failed leader is detected otherwise.
 	attemptTimeout = 10 * time.Second
-	// proposeRetryDelay is the delay after the leader refused to propose, for instance
+	// proposeRetryDelay is the delay after the leader did not propose, for instance
 	// during a leadership transfer; leaderPollInterval is how often the leader is looked up
 	// in any case.
 	proposeRetryDelay  = 20 * time.Millisecond

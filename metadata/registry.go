@@ -96,7 +96,7 @@ const (
 
 var ingressAuthNames = map[IngressAuth]string{IngressNone: "none", IngressToken: "token", IngressJWT: "jwt", IngressMTLS: "mtls"}
 
-// String returns the name of the kind. One of a newer server is refused like a missing token.
+// String returns the name of the kind. One of a newer server is rejected like a missing token.
 func (a IngressAuth) String() string { return cmp.Or(ingressAuthNames[a], "unknown") }
 
 // ParseIngressAuth returns the kind with a name; false if there is none.

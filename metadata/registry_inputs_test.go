@@ -18,7 +18,7 @@ func TestInputRulesCheck(t *testing.T) {
 		rules       InputRules
 		contentType string
 		body        string
-		refusal     string // part of the error; empty: accepted
+		rejection   string // part of the error; empty: accepted
 	}{
 		{"nothing announced takes nothing", InputRules{Any: true}, absent, "", ""},
 		{"nothing announced takes a value", InputRules{Any: true}, "text/plain", "x", ""},
@@ -59,12 +59,12 @@ func TestInputRulesCheck(t *testing.T) {
 				contentType, has = "", false
 			}
 			err := tc.rules.Check(contentType, has, []byte(tc.body))
-			if tc.refusal == "" {
+			if tc.rejection == "" {
 				require.NoError(t, err)
 				return
 			}
 			require.ErrorContains(t, err, "input validation error: ")
-			require.ErrorContains(t, err, tc.refusal)
+			require.ErrorContains(t, err, tc.rejection)
 			require.IsType(t, &InputError{}, err)
 		})
 	}

@@ -33,8 +33,8 @@ func (s *Service) inherit(from *Schemas) {
 
 // keepOptions prepares the replacement of a deployment by another one; either can be nil. What operators have
 // set for the callers of a service is kept if it loses its last deployment, so that a deployment
-// that is deleted and registered again does not open the service. It returns a refusal.
-func (d *draft) keepOptions(old, now *Deployment) (refusal, err error) {
+// that is deleted and registered again does not open the service. It returns a rejection.
+func (d *draft) keepOptions(old, now *Deployment) (rejection, err error) {
 	if d.cluster.Level() < feature.Level4 {
 		return nil, nil
 	}

@@ -73,7 +73,7 @@ func (s *Schemas) Pinned(id ids.Deployment, service string) (*Deployment, *Servi
 	if revision == nil {
 		return nil, nil, errcode.New(errcode.RT0011, "deployment %s no longer offers service %s", id, service)
 	}
-	if d.Unreadable != nil { // without them the service might refuse the request, or trust it
+	if d.Unreadable != nil { // without them the service might reject the request, or trust it
 		return nil, nil, d.Unreadable
 	}
 	return d, revision, nil

@@ -13,7 +13,7 @@ import (
 func applyModifyService(d *draft, index uint64, cmd *modifyService) (outcome, error) {
 	deployment, service, err := d.schemas.planModify(cmd.name, &cmd.options, d.cluster.Level() >= feature.Level4)
 	if err != nil {
-		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
+		return outcome{rejection: err}, nil //nolint:nilerr // a rejection is a result that all replicas agree on
 	}
 	if err := d.putDeployment(index, deployment); err != nil {
 		return outcome{}, err

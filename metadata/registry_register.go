@@ -71,7 +71,7 @@ func (s *Schemas) Plan(r Registration, at time.Time) (Registered, error) {
 			"%d deployments share the address %s (%s); delete all but one first", len(same), planned.Address(), idList(same))
 	case planned.sealedFor() && len(same) == 1 && same[0].ID != planned.ID,
 		planned.sealedFor() && len(same) == 0 && s.Deployments[planned.ID] != nil:
-		return Registered{}, &refusal{errDeploymentsChanged, errDeploymentsChanged.Error()}
+		return Registered{}, &rejection{errDeploymentsChanged, errDeploymentsChanged.Error()}
 	case len(same) == 1:
 		planned.ID, change = same[0].ID, Replaced
 	case s.Deployments[planned.ID] != nil:
@@ -102,14 +102,14 @@ func (s *Schemas) Plan(r Registration, at time.Time) (Registered, error) {
 func applyRegisterDeployment(d *draft, index uint64, at time.Time, cmd *registerDeployment) (outcome, error) {
 	plan, err := d.schemas.Plan(cmd.Registration, at)
 	if err != nil {
-		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
+		return outcome{rejection: err}, nil //nolint:nilerr // a rejection is a result that all replicas agree on
 	}
 	if plan.Change == Unchanged {
 		return outcome{value: plan}, nil
 	}
-	refusal, err := d.keepOptions(d.schemas.Deployments[plan.Deployment.ID], plan.Deployment)
-	if err != nil || refusal != nil {
-		return outcome{refusal: refusal}, err
+	rejection, err := d.keepOptions(d.schemas.Deployments[plan.Deployment.ID], plan.Deployment)
+	if err != nil || rejection != nil {
+		return outcome{rejection: rejection}, err
 	}
 	return outcome{value: plan}, d.putDeployment(index, plan.Deployment)
 }
@@ -120,10 +120,10 @@ func applyRegisterDeployment(d *draft, index uint64, at time.Time, cmd *register
 func applyDeleteDeployment(d *draft, index uint64, cmd *deleteDeployment) (outcome, error) {
 	old := d.schemas.Deployments[cmd.id]
 	if old == nil {
-		return outcome{refusal: &NotFoundError{Deployment: cmd.id}}, nil
+		return outcome{rejection: &NotFoundError{Deployment: cmd.id}}, nil
 	}
-	if refusal, err := d.keepOptions(old, nil); err != nil || refusal != nil {
-		return outcome{refusal: refusal}, err
+	if rejection, err := d.keepOptions(old, nil); err != nil || rejection != nil {
+		return outcome{rejection: rejection}, err
 	}
 	d.deleteDeployment(index, cmd.id)
 	return outcome{}, nil

@@ -24,7 +24,7 @@ type Update struct {
 	Verify func(current *Deployment) error
 }
 
-// InvalidError describes why a change is invalid. Its text is stored if the change was refused
+// InvalidError describes why a change is invalid. Its text is stored if the change was rejected
 // by apply.
 type InvalidError struct{ Reason string }
 
@@ -113,7 +113,7 @@ func incompatibilities(old, now *Deployment) []string {
 func applyUpdateDeployment(d *draft, index uint64, cmd *updateDeployment) (outcome, error) {
 	planned, err := d.schemas.PlanUpdate(cmd.Update)
 	if err != nil {
-		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
+		return outcome{rejection: err}, nil //nolint:nilerr // a rejection is a result that all replicas agree on
 	}
 	if len(cmd.expected) > 0 {
 		current, err := d.schemas.Deployments[planned.ID].connection()
@@ -121,12 +121,12 @@ func applyUpdateDeployment(d *draft, index uint64, cmd *updateDeployment) (outco
 			return outcome{}, err
 		}
 		if !bytes.Equal(current, cmd.expected) {
-			return outcome{refusal: &refusal{errDeploymentsChanged, errDeploymentsChanged.Error()}}, nil
+			return outcome{rejection: &rejection{errDeploymentsChanged, errDeploymentsChanged.Error()}}, nil
 		}
 	}
-	refusal, err := d.keepOptions(d.schemas.Deployments[planned.ID], planned)
-	if err != nil || refusal != nil {
-		return outcome{refusal: refusal}, err
+	rejection, err := d.keepOptions(d.schemas.Deployments[planned.ID], planned)
+	if err != nil || rejection != nil {
+		return outcome{rejection: rejection}, err
 	}
 	return outcome{value: planned}, d.putDeployment(index, planned)
 }

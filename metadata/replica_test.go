@@ -101,9 +101,9 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 	require.NoError(t, stop())
 }
 
-// TestWhatCannotBeStoredIsRefused makes changes that the state file or the log cannot hold. They
+// TestWhatCannotBeStoredIsRejected makes changes that the state file or the log cannot hold. They
 // must have no effect: if applying one failed, all replicas would stop, again after each restart.
-func TestWhatCannotBeStoredIsRefused(t *testing.T) {
+func TestWhatCannotBeStoredIsRejected(t *testing.T) {
 	s, stop, err := openReplica(t.TempDir())
 	require.NoError(t, err)
 	_, err = s.Provision(t.Context(), Cluster{Name: "local", Partitions: 1, FeatureLevel: feature.Supported()})

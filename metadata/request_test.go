@@ -12,7 +12,7 @@ import (
 	"platform/internal/errcode"
 )
 
-// outcomes returns all kinds of results and refusals, by the names of their golden files.
+// outcomes returns all kinds of results and rejections, by the names of their golden files.
 func outcomes() map[string]outcome {
 	service := fullDeployment().Services[0]
 	return map[string]outcome{
@@ -25,49 +25,49 @@ func outcomes() map[string]outcome {
 		"result_service":              {value: service},
 		"result_rules":                {value: fullRules()},
 		"result_patterns":             {value: []flowcontrol.Pattern{{Scope: "s", L1: "*"}, {Scope: "*"}}},
-		"result_rule_not_as_expected": refused(ErrRulePrecondition, "g"),
-		"result_too_many_rules":       refused(ErrTooManyRules, "h"),
-		"result_not_found":            {refusal: &NotFoundError{Deployment: "dp_1x", Service: "s", Handler: "h"}},
-		"result_node_not_found":       {refusal: &NotFoundError{Node: 9}},
-		"result_invalid":              {refusal: &InvalidError{"this makes no sense"}},
-		"result_coded":                {refusal: errcode.New(errcode.META0005, "reserved").WithStatus(400)},
-		"result_node_conflict":        refused(ErrNodeConflict, "a"),
-		"result_node_in_use":          refused(ErrNodeInUse, "b"),
-		"result_node_removed":         refused(ErrNodeRemoved, "c"),
-		"result_last_node":            refused(ErrLastNode, "d"),
-		"result_node_holds_data":      refused(ErrNodeHoldsData, "e"),
-		"result_version_conflict":     refused(ErrVersionConflict, "f"),
-		"result_node_too_old":         refused(ErrNodeTooOld, "i"),
-		"result_members_changed":      refused(ErrMembersChanged, "j"),
+		"result_rule_not_as_expected": rejected(ErrRulePrecondition, "g"),
+		"result_too_many_rules":       rejected(ErrTooManyRules, "h"),
+		"result_not_found":            {rejection: &NotFoundError{Deployment: "dp_1x", Service: "s", Handler: "h"}},
+		"result_node_not_found":       {rejection: &NotFoundError{Node: 9}},
+		"result_invalid":              {rejection: &InvalidError{"this makes no sense"}},
+		"result_coded":                {rejection: errcode.New(errcode.META0005, "reserved").WithStatus(400)},
+		"result_node_conflict":        rejected(ErrNodeConflict, "a"),
+		"result_node_in_use":          rejected(ErrNodeInUse, "b"),
+		"result_node_removed":         rejected(ErrNodeRemoved, "c"),
+		"result_last_node":            rejected(ErrLastNode, "d"),
+		"result_node_holds_data":      rejected(ErrNodeHoldsData, "e"),
+		"result_version_conflict":     rejected(ErrVersionConflict, "f"),
+		"result_node_too_old":         rejected(ErrNodeTooOld, "i"),
+		"result_members_changed":      rejected(ErrMembersChanged, "j"),
 		"result_job":                  {value: fullJob()},
 		"result_failure_mark":         {value: fullFailureMark()},
 		"result_token":                {value: fullToken()},
-		"result_too_many_tokens":      refused(ErrTooManyTokens, "n"),
-		"result_token_not_found":      refused(ErrTokenNotFound, "o"),
-		"result_token_exists":         refused(ErrTokenExists, "p"),
+		"result_too_many_tokens":      rejected(ErrTooManyTokens, "n"),
+		"result_token_not_found":      rejected(ErrTokenNotFound, "o"),
+		"result_token_exists":         rejected(ErrTokenExists, "p"),
 		"result_join_token":           {value: fullJoinToken()},
-		"result_join_token_refused":   refused(ErrJoinTokenRefused, "v"),
-		"result_join_token_not_found": refused(ErrJoinTokenNotFound, "w"),
-		"result_too_many_join_tokens": refused(ErrTooManyJoinTokens, "x"),
-		"result_too_many_jobs":        refused(ErrTooManyJobs, "k"),
-		"result_job_not_found":        refused(ErrJobNotFound, "l"),
-		"result_job_changed":          refused(ErrJobChanged, "m"),
+		"result_join_token_refused":   rejected(ErrJoinTokenRefused, "v"),
+		"result_join_token_not_found": rejected(ErrJoinTokenNotFound, "w"),
+		"result_too_many_join_tokens": rejected(ErrTooManyJoinTokens, "x"),
+		"result_too_many_jobs":        rejected(ErrTooManyJobs, "k"),
+		"result_job_not_found":        rejected(ErrJobNotFound, "l"),
+		"result_job_changed":          rejected(ErrJobChanged, "m"),
 		"result_subscription":         {value: fullSubscription()},
 		"result_kafka_cluster":        {value: fullKafkaCluster()},
-		"result_too_many_subs":        refused(ErrTooManySubscriptions, "n"),
-		"result_sub_not_found":        refused(ErrSubscriptionNotFound, "o"),
-		"result_sub_changed":          refused(errSubscriptionChanged, "p"),
-		"result_too_many_clusters":    refused(ErrTooManyClusters, "q"),
-		"result_cluster_not_found":    refused(ErrClusterNotFound, "r"),
-		"result_cluster_changed":      refused(errClusterChanged, "s"),
-		"result_cluster_exists":       refused(ErrClusterExists, "t"),
-		"result_cluster_in_use":       refused(ErrClusterInUse, "u"),
-		"result_deployments_changed":  {refusal: &refusal{errDeploymentsChanged, errDeploymentsChanged.Error()}},
-		"result_unknown_refusal":      {refusal: errors.New("of a newer server")},
+		"result_too_many_subs":        rejected(ErrTooManySubscriptions, "n"),
+		"result_sub_not_found":        rejected(ErrSubscriptionNotFound, "o"),
+		"result_sub_changed":          rejected(errSubscriptionChanged, "p"),
+		"result_too_many_clusters":    rejected(ErrTooManyClusters, "q"),
+		"result_cluster_not_found":    rejected(ErrClusterNotFound, "r"),
+		"result_cluster_changed":      rejected(errClusterChanged, "s"),
+		"result_cluster_exists":       rejected(ErrClusterExists, "t"),
+		"result_cluster_in_use":       rejected(ErrClusterInUse, "u"),
+		"result_deployments_changed":  {rejection: &rejection{errDeploymentsChanged, errDeploymentsChanged.Error()}},
+		"result_unknown_refusal":      {rejection: errors.New("of a newer server")},
 	}
 }
 
-func TestResultsAndRefusalsRoundTrip(t *testing.T) {
+func TestResultsAndRejectionsRoundTrip(t *testing.T) {
 	for name, want := range outcomes() {
 		t.Run(name, func(t *testing.T) {
 			data, err := encodeOutcome(want)
@@ -81,7 +81,7 @@ func TestResultsAndRefusalsRoundTrip(t *testing.T) {
 	for _, reason := range reasons {
 		found := false
 		for _, o := range outcomes() {
-			found = found || errors.Is(o.refusal, reason)
+			found = found || errors.Is(o.rejection, reason)
 		}
 		require.True(t, found, "%v has no golden file", reason)
 	}
@@ -106,7 +106,7 @@ func TestARetriedRequestIsAppliedOnce(t *testing.T) {
 	for _, data := range [][]byte{remove, again, remove, again} {
 		o, err := m.Propose(t.Context(), data)
 		require.NoError(t, err)
-		require.NoError(t, o.refusal, "a deleted deployment cannot be deleted again")
+		require.NoError(t, o.rejection, "a deleted deployment cannot be deleted again")
 		if registered, ok := o.value.(Registered); ok {
 			require.Equal(t, Created, registered.Change)
 		}

@@ -45,7 +45,7 @@ func (s *Store) PutRules(ctx context.Context, changes []flowcontrol.Change) ([]f
 		}
 	}
 	if len(changes) > flowcontrol.MaxRules {
-		return nil, refusedRules(&flowcontrol.FullError{Rules: len(changes)})
+		return nil, rejectedRules(&flowcontrol.FullError{Rules: len(changes)})
 	}
 	return proposeToAll[[]flowcontrol.Rule](ctx, s, &putRules{changes: changes})
 }
@@ -79,7 +79,7 @@ func (s *Store) DeleteRules(ctx context.Context, removals []flowcontrol.Removal)
 func applyPutRules(d *draft, at time.Time, cmd *putRules) (outcome, error) {
 	next, rules, err := d.book.Put(cmd.changes, at.UnixMilli())
 	if err != nil {
-		return outcome{refusal: refusedRules(err)}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
+		return outcome{rejection: rejectedRules(err)}, nil //nolint:nilerr // a rejection is a result that all replicas agree on
 	}
 	for _, r := range rules {
 		// For a pattern that occurs twice, the last change wins.
@@ -101,7 +101,7 @@ func applyPutRules(d *draft, at time.Time, cmd *putRules) (outcome, error) {
 func applyDeleteRules(d *draft, cmd *deleteRules) (outcome, error) {
 	next, removed, err := d.book.Delete(cmd.removals)
 	if err != nil {
-		return outcome{refusal: refusedRules(err)}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
+		return outcome{rejection: rejectedRules(err)}, nil //nolint:nilerr // a rejection is a result that all replicas agree on
 	}
 	for _, p := range removed {
 		d.deleteRecord(tableRules, p.String())
@@ -119,10 +119,10 @@ func (d *draft) setBook(next *flowcontrol.Book) error {
 	return d.put(tableRuleBook, bookKey, bookToProto(next))
 }
 
-// refusedRules returns the refusal for an error of a book.
-func refusedRules(err error) error {
+// rejectedRules returns the rejection for an error of a book.
+func rejectedRules(err error) error {
 	if _, full := errors.AsType[*flowcontrol.FullError](err); full {
-		return &refusal{ErrTooManyRules, err.Error()}
+		return &rejection{ErrTooManyRules, err.Error()}
 	}
-	return &refusal{ErrRulePrecondition, err.Error()}
+	return &rejection{ErrRulePrecondition, err.Error()}
 }

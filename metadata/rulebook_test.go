@@ -258,6 +258,6 @@ func TestRenewedRulesAreAboveLostVersions(t *testing.T) {
 	require.NoError(t, old.RenewRules(t.Context()))
 	same, _ := old.Rules()
 	require.Same(t, book, same, "older nodes could not read it")
-	var refused *feature.Error
-	require.ErrorAs(t, old.mayPropose(&putRules{renew: true}), &refused)
+	var rejected *feature.Error
+	require.ErrorAs(t, old.mayPropose(&putRules{renew: true}), &rejected)
 }

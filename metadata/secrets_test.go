@@ -153,7 +153,7 @@ func TestSecretsOfAMissingKeyAreNotUsed(t *testing.T) {
 		require.NoError(t, err)
 		_, err = m.ChangeKafkaCluster(t.Context(), "main", func(p map[string]string) (map[string]string, error) { return p, nil })
 		require.NoError(t, err)
-		// Copied from elsewhere, an encrypted secret is refused.
+		// Copied from elsewhere, an encrypted secret is rejected.
 		_, err = m.ChangeKafkaCluster(t.Context(), "main", func(map[string]string) (map[string]string, error) {
 			return map[string]string{"bootstrap.servers": "b:9092", "sasl.password": stored.Properties["sasl.password"]}, nil
 		})
@@ -331,21 +331,21 @@ func TestEncryptedSecretsNeedLevel4(t *testing.T) {
 	require.NoError(t, err)
 	m.useKeys(testKeys(t, "a"))
 	_, err = m.RegisterDeployment(t.Context(), withHeaders(map[string]string{"authorization": canary}))
-	var refused *feature.Error
-	require.ErrorAs(t, err, &refused)
-	require.Equal(t, feature.Level4, refused.Needs)
+	var rejected *feature.Error
+	require.ErrorAs(t, err, &rejected)
+	require.Equal(t, feature.Level4, rejected.Needs)
 	registered, err := m.RegisterDeployment(t.Context(), withHeaders(nil))
 	require.NoError(t, err, "without headers there is nothing to encrypt")
 	registered.Deployment.AdditionalHeaders = map[string]string{"authorization": canary}
 	_, err = m.UpdateDeployment(t.Context(), Update{Deployment: registered.Deployment})
-	require.ErrorAs(t, err, &refused)
+	require.ErrorAs(t, err, &rejected)
 
 	m.useKeys(nil)
 	_, err = m.UpdateDeployment(t.Context(), Update{Deployment: registered.Deployment})
 	require.NoError(t, err, "as before")
 	m.useKeys(testKeys(t, "a"))
 	_, err = m.RotateSecrets(t.Context())
-	require.ErrorAs(t, err, &refused)
+	require.ErrorAs(t, err, &rejected)
 }
 
 // The files of a replica, with its log, state and snapshots, contain no secret. The keys are

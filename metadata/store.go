@@ -24,7 +24,7 @@ type source interface{ current() *view }
 // Readers get immutable views without waiting. Changes go through the group's log and
 // return when they have been applied on this node, so that the caller sees them in the next
 // view; changes of deployments, services and rules return when all nodes that keep up have
-// applied them. A change that fails with anything but a refusal (a coded error, a
+// applied them. A change that fails with anything but a rejection (a coded error, a
 // *NotFoundError, an *InvalidError, ErrLastNode, ErrVersionConflict, or an error whose name
 // starts with ErrNode) may still take effect. Any replica accepts changes; one that does
 // not lead forwards them.
@@ -175,9 +175,9 @@ func propose[T any](ctx context.Context, s *Store, cmd command) (result T, err e
 	if err != nil {
 		return result, fmt.Errorf("change metadata: %w", err)
 	}
-	if o.refusal != nil {
+	if o.rejection != nil {
 		notRecorded(ctx)
-		return result, o.refusal
+		return result, o.rejection
 	}
 	result, _ = o.value.(T)
 	return result, nil

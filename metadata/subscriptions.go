@@ -11,7 +11,7 @@ import (
 	"platform/internal/subscription"
 )
 
-// Reasons for refusing a change of event subscriptions.
+// Reasons for rejecting a change of event subscriptions.
 var (
 	ErrTooManySubscriptions = errors.New("too many subscriptions exist")
 	ErrSubscriptionNotFound = errors.New("there is no such subscription")
@@ -93,7 +93,7 @@ func (s *Store) ChangeSubscription(ctx context.Context, id string, change func(s
 	return retryConflict(ctx, errSubscriptionChanged, func() (subscription.Subscription, error) {
 		current, known := s.Subscription(id)
 		if !known {
-			return current, &refusal{ErrSubscriptionNotFound, ErrSubscriptionNotFound.Error() + ": " + id}
+			return current, &rejection{ErrSubscriptionNotFound, ErrSubscriptionNotFound.Error() + ": " + id}
 		}
 		next, err := change(current)
 		if err != nil {
@@ -159,13 +159,13 @@ func applyPutSubscription(d *draft, at time.Time, cmd *putSubscription) (outcome
 	pos, known := slices.BinarySearchFunc(d.subscriptions, sub.ID, compareSubscription)
 	switch {
 	case cmd.expected != 0 && !known:
-		return refused(ErrSubscriptionNotFound, "%s", sub.ID), nil
+		return rejected(ErrSubscriptionNotFound, "%s", sub.ID), nil
 	case cmd.expected == 0 && known:
-		return refused(errSubscriptionChanged, "%s exists", sub.ID), nil
+		return rejected(errSubscriptionChanged, "%s exists", sub.ID), nil
 	case known && d.subscriptions[pos].Version != cmd.expected:
-		return refused(errSubscriptionChanged, "it is at version %d, not %d", d.subscriptions[pos].Version, cmd.expected), nil
+		return rejected(errSubscriptionChanged, "it is at version %d, not %d", d.subscriptions[pos].Version, cmd.expected), nil
 	case !known && len(d.subscriptions) >= subscription.MaxSubscriptions:
-		return refused(ErrTooManySubscriptions, "%d do; delete some", len(d.subscriptions)), nil
+		return rejected(ErrTooManySubscriptions, "%d do; delete some", len(d.subscriptions)), nil
 	}
 	if known && sub.Incarnation > d.subscriptions[pos].Incarnation {
 		// Partitions may know of incarnations that this log has lost in a recovery.

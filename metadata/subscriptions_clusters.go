@@ -10,7 +10,7 @@ import (
 	"platform/internal/subscription"
 )
 
-// Reasons for refusing a change of Kafka clusters.
+// Reasons for rejecting a change of Kafka clusters.
 var (
 	ErrTooManyClusters = errors.New("too many Kafka clusters exist")
 	ErrClusterNotFound = errors.New("there is no such Kafka cluster")
@@ -76,7 +76,7 @@ func (s *Store) ChangeKafkaCluster(ctx context.Context, name string, change func
 	return retryConflict(ctx, errClusterChanged, func() (subscription.Cluster, error) {
 		cluster, known := s.KafkaCluster(name)
 		if !known {
-			return cluster, &refusal{ErrClusterNotFound, ErrClusterNotFound.Error() + ": " + name}
+			return cluster, &rejection{ErrClusterNotFound, ErrClusterNotFound.Error() + ": " + name}
 		}
 		next := cluster
 		var err error
@@ -115,13 +115,13 @@ func applyPutKafkaCluster(d *draft, at time.Time, cmd *putKafkaCluster) (outcome
 	pos, known := slices.BinarySearchFunc(d.clusters, cluster.Name, compareKafkaCluster)
 	switch {
 	case cmd.expected == 0 && known:
-		return refused(ErrClusterExists, "%s", cluster.Name), nil
+		return rejected(ErrClusterExists, "%s", cluster.Name), nil
 	case cmd.expected != 0 && !known:
-		return refused(ErrClusterNotFound, "%s", cluster.Name), nil
+		return rejected(ErrClusterNotFound, "%s", cluster.Name), nil
 	case known && d.clusters[pos].Version != cmd.expected:
-		return refused(errClusterChanged, "it is at version %d, not %d", d.clusters[pos].Version, cmd.expected), nil
+		return rejected(errClusterChanged, "it is at version %d, not %d", d.clusters[pos].Version, cmd.expected), nil
 	case !known && len(d.clusters) >= subscription.MaxClusters:
-		return refused(ErrTooManyClusters, "%d do; delete some", len(d.clusters)), nil
+		return rejected(ErrTooManyClusters, "%d do; delete some", len(d.clusters)), nil
 	}
 	cluster.Version, cluster.ModifiedAt = cmd.expected+1, at
 	d.clusters = placed(d.clusters, pos, known, cluster)
@@ -131,7 +131,7 @@ func applyPutKafkaCluster(d *draft, at time.Time, cmd *putKafkaCluster) (outcome
 func applyDeleteKafkaCluster(d *draft, cmd *deleteKafkaCluster) (outcome, error) {
 	pos, known := slices.BinarySearchFunc(d.clusters, cmd.name, compareKafkaCluster)
 	if !known {
-		return refused(ErrClusterNotFound, "%s", cmd.name), nil
+		return rejected(ErrClusterNotFound, "%s", cmd.name), nil
 	}
 	reads := func(s subscription.Subscription) bool { return s.Cluster == cmd.name }
 	if i := slices.IndexFunc(d.subscriptions, reads); i >= 0 && !cmd.force {
@@ -139,7 +139,7 @@ func applyDeleteKafkaCluster(d *draft, cmd *deleteKafkaCluster) (outcome, error)
 		if d.subscriptions[i].Draining {
 			advice = "it is being deleted, repeat the request once it is"
 		}
-		return refused(ErrClusterInUse, "subscription %s reads from %s; %s, or force the deletion, which stops it", d.subscriptions[i].ID, cmd.name, advice), nil
+		return rejected(ErrClusterInUse, "subscription %s reads from %s; %s, or force the deletion, which stops it", d.subscriptions[i].ID, cmd.name, advice), nil
 	}
 	d.clusters = slices.Delete(slices.Clone(d.clusters), pos, pos+1)
 	d.deleteRecord(tableKafkaClusters, cmd.name)

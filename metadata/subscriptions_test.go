@@ -109,7 +109,7 @@ func TestSubscriptionIsCreatedChangedAndRemoved(t *testing.T) {
 	require.ErrorIs(t, err, ErrSubscriptionNotFound)
 }
 
-func TestOutdatedChangeOfSubscriptionIsRefused(t *testing.T) {
+func TestOutdatedChangeOfSubscriptionIsRejected(t *testing.T) {
 	m := atLevel4(t)
 	created, err := m.CreateSubscription(t.Context(), newSubscription(m))
 	require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestSubscriptionsAreReadFromTheFile(t *testing.T) {
 	} {
 		o, err := apply(d, 1, goldenTime, cmd)
 		require.NoError(t, err)
-		require.NoError(t, o.refusal)
+		require.NoError(t, o.rejection)
 	}
 	require.NoError(t, f.db.write(f.Applied(), d.writes))
 	st, _, err := f.db.load()

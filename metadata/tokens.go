@@ -29,7 +29,7 @@ const (
 	MaxUserSessions = 10
 )
 
-// Reasons for refusing a change of tokens.
+// Reasons for rejecting a change of tokens.
 var (
 	ErrTooManyTokens = errors.New("too many tokens exist")
 	ErrTokenNotFound = errors.New("there is no such token")
@@ -149,10 +149,10 @@ func (t *Token) maxName() int {
 func applyCreateToken(d *draft, cmd *createToken) (outcome, error) {
 	t := cmd.token
 	if err := t.check(); err != nil {
-		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
+		return outcome{rejection: err}, nil //nolint:nilerr // a rejection is a result that all replicas agree on
 	}
 	if _, known := d.token(t.ID); known {
-		return refused(ErrTokenExists, "there is a token with the id %s", t.ID), nil
+		return rejected(ErrTokenExists, "there is a token with the id %s", t.ID), nil
 	}
 	if t.Session {
 		return applyCreateSession(d, t)
@@ -163,11 +163,11 @@ func applyCreateToken(d *draft, cmd *createToken) (outcome, error) {
 			continue
 		}
 		if stored++; known.Name == t.Name {
-			return refused(ErrTokenExists, "there is a token with the name %q; revoke it first, or choose another name", t.Name), nil
+			return rejected(ErrTokenExists, "there is a token with the name %q; revoke it first, or choose another name", t.Name), nil
 		}
 	}
 	if stored >= MaxTokens {
-		return refused(ErrTooManyTokens, "there are %d tokens; revoke one first", stored), nil
+		return rejected(ErrTooManyTokens, "there are %d tokens; revoke one first", stored), nil
 	}
 	return outcome{value: t}, d.putToken(t)
 }
@@ -199,7 +199,7 @@ func applyCreateSession(d *draft, t Token) (outcome, error) {
 		sessions--
 	}
 	if sessions >= MaxSessions {
-		return refused(ErrTooManyTokens, "there are %d sessions of users; revoke one first", sessions), nil
+		return rejected(ErrTooManyTokens, "there are %d sessions of users; revoke one first", sessions), nil
 	}
 	return outcome{value: t}, d.putToken(t)
 }
@@ -213,7 +213,7 @@ func (d *draft) deleteToken(id string) {
 func applyRevokeToken(d *draft, cmd *revokeToken) (outcome, error) {
 	t, known := d.token(cmd.id)
 	if !known {
-		return outcome{refusal: &refusal{ErrTokenNotFound, "there is no token " + cmd.id}}, nil
+		return outcome{rejection: &rejection{ErrTokenNotFound, "there is no token " + cmd.id}}, nil
 	}
 	d.deleteToken(t.ID)
 	return outcome{value: t}, nil

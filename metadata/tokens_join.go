@@ -24,7 +24,7 @@ const (
 	MaxNodeName = 128
 )
 
-// Reasons for refusing a change of join tokens.
+// Reasons for rejecting a change of join tokens.
 var (
 	ErrJoinTokenRefused  = errors.New("join token refused")
 	ErrJoinTokenNotFound = errors.New("there is no such join token")
@@ -86,14 +86,14 @@ func (s *Store) RevokeJoinToken(ctx context.Context, id string) (JoinToken, erro
 }
 
 // CheckJoinToken returns why a join token cannot be used now, as far as this node knows. The error
-// is ErrJoinTokenRefused.
+// is ErrJoinTokenRejected.
 func (s *Store) CheckJoinToken(use *JoinTokenUse) error {
 	_, err := s.source.current().usable(s.now(), use)
 	return err
 }
 
 // UseJoinToken uses up a join token. The same node can repeat it with the same public key until
-// the token expires. The error can be ErrJoinTokenRefused.
+// the token expires. The error can be ErrJoinTokenRejected.
 func (s *Store) UseJoinToken(ctx context.Context, use *JoinTokenUse) (JoinToken, error) {
 	return propose[JoinToken](ctx, s, &useJoinToken{use.ID, use.Hash, use.Node, use.Key})
 }
@@ -127,7 +127,7 @@ func (t *JoinToken) check() error {
 func applyCreateJoinToken(d *draft, at time.Time, cmd *createJoinToken) (outcome, error) {
 	t := cmd.token
 	if err := t.check(); err != nil {
-		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
+		return outcome{rejection: err}, nil //nolint:nilerr // a rejection is a result that all replicas agree on
 	}
 	for _, known := range d.joinTokens {
 		if !at.Before(known.ExpiresAt) {
@@ -135,36 +135,36 @@ func applyCreateJoinToken(d *draft, at time.Time, cmd *createJoinToken) (outcome
 		}
 	}
 	if len(d.joinTokens) >= MaxJoinTokens {
-		return refused(ErrTooManyJoinTokens, "there are %d join tokens; revoke one first", len(d.joinTokens)), nil
+		return rejected(ErrTooManyJoinTokens, "there are %d join tokens; revoke one first", len(d.joinTokens)), nil
 	}
 	if _, known := d.joinToken(t.ID); known {
-		return outcome{refusal: &InvalidError{"there is a join token with this id"}}, nil
+		return outcome{rejection: &InvalidError{"there is a join token with this id"}}, nil
 	}
 	return outcome{value: t}, d.putJoinToken(t)
 }
 
-// usable returns the token that a node may use at a time. The error is a refusal.
+// usable returns the token that a node may use at a time. The error is a rejection.
 func (s *state) usable(at time.Time, use *JoinTokenUse) (JoinToken, error) {
-	refuse := func(format string, args ...any) (JoinToken, error) {
-		return JoinToken{}, &refusal{ErrJoinTokenRefused, fmt.Sprintf(format, args...)}
+	reject := func(format string, args ...any) (JoinToken, error) {
+		return JoinToken{}, &rejection{ErrJoinTokenRefused, fmt.Sprintf(format, args...)}
 	}
 	t, known := s.joinToken(use.ID)
 	if !known {
-		return refuse("there is no join token %q", use.ID)
+		return reject("there is no join token %q", use.ID)
 	}
 	switch node, present := s.node(use.Node); {
 	case subtle.ConstantTimeCompare(t.Hash, use.Hash) != 1:
-		return refuse("the secret of join token %s is wrong", t.ID)
+		return reject("the secret of join token %s is wrong", t.ID)
 	case !at.Before(t.ExpiresAt):
-		return refuse("join token %s has expired", t.ID)
+		return reject("join token %s has expired", t.ID)
 	case use.Node == "" || len(use.Node) > MaxNodeName || len(use.Key) != sha256.Size:
-		return refuse("join token %s is used without a node and a key", t.ID)
+		return reject("join token %s is used without a node and a key", t.ID)
 	case !t.UsedAt.IsZero() && (t.UsedBy != use.Node || !bytes.Equal(t.UsedKey, use.Key)):
-		return refuse("join token %s was used by node %q", t.ID, t.UsedBy)
+		return reject("join token %s was used by node %q", t.ID, t.UsedBy)
 	case t.Node != "" && t.Node != use.Node:
-		return refuse("join token %s is for node %q, not for %q", t.ID, t.Node, use.Node)
+		return reject("join token %s is for node %q, not for %q", t.ID, t.Node, use.Node)
 	case t.Node == "" && present && !node.Removed && t.UsedAt.IsZero():
-		return refuse("join token %s is for a new node, and %q is a member; create one with --node %s", t.ID, use.Node, use.Node)
+		return reject("join token %s is for a new node, and %q is a member; create one with --node %s", t.ID, use.Node, use.Node)
 	}
 	return t, nil
 }
@@ -173,7 +173,7 @@ func (s *state) usable(at time.Time, use *JoinTokenUse) (JoinToken, error) {
 func applyUseJoinToken(d *draft, at time.Time, cmd *useJoinToken) (outcome, error) {
 	t, err := d.usable(at, &JoinTokenUse{cmd.id, cmd.hash, cmd.node, cmd.key})
 	if err != nil {
-		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
+		return outcome{rejection: err}, nil //nolint:nilerr // a rejection is a result that all replicas agree on
 	}
 	if !t.UsedAt.IsZero() {
 		return outcome{value: t}, nil
@@ -186,7 +186,7 @@ func applyUseJoinToken(d *draft, at time.Time, cmd *useJoinToken) (outcome, erro
 func applyRevokeJoinToken(d *draft, cmd *revokeJoinToken) (outcome, error) {
 	t, known := d.joinToken(cmd.id)
 	if !known {
-		return refused(ErrJoinTokenNotFound, "there is no join token %s", cmd.id), nil
+		return rejected(ErrJoinTokenNotFound, "there is no join token %s", cmd.id), nil
 	}
 	d.deleteJoinToken(t.ID)
 	return outcome{value: t}, nil

@@ -55,7 +55,7 @@ func TestJoinTokenIsUsedOnce(t *testing.T) {
 	require.ErrorContains(t, err, "expired")
 }
 
-func TestJoinTokensAreRefused(t *testing.T) {
+func TestJoinTokensAreRejected(t *testing.T) {
 	m := atLevel4(t)
 	_, err := m.RegisterNode(t.Context(), Node{Name: "n1", Incarnation: "x", FeatureLevel: feature.Level4})
 	require.NoError(t, err)

@@ -4953,7 +4953,7 @@ func (x *ServiceRevision) GetDeployment() string {
 // Refusal is the reason why a command had no effect.
 type Refusal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"` // as listed in refusal.go of package platform/metadata
+	Kind          uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"` // as listed in rejection.go of package platform/metadata
 	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	Code          string                 `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"` // of the error catalogue, with the HTTP status if it differs from the catalogue's
 	Status        uint32                 `protobuf:"varint,4,opt,name=status,proto3" json:"status,omitempty"`

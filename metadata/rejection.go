@@ -12,22 +12,22 @@ import (
 	pb "platform/proto/metadata"
 )
 
-// refusal is a sentinel error with a message for users.
-type refusal struct {
+// rejection is a sentinel error with a message for users.
+type rejection struct {
 	reason error
 	text   string
 }
 
-func (r *refusal) Error() string { return r.text }
-func (r *refusal) Unwrap() error { return r.reason }
+func (r *rejection) Error() string { return r.text }
+func (r *rejection) Unwrap() error { return r.reason }
 
-// Kinds of refusals. They are stored and sent between nodes: numbers are only added.
+// Kinds of rejections. They are stored and sent between nodes: numbers are only added.
 const (
-	refusalOther = iota // only a message
-	refusalNotFound
-	refusalInvalid
-	refusalCoded
-	refusalReasons // plus the index in reasons
+	rejectionOther = iota // only a message
+	rejectionNotFound
+	rejectionInvalid
+	rejectionCoded
+	rejectionReasons // plus the index in reasons
 )
 
 // reasons are only appended.
@@ -42,41 +42,41 @@ var reasons = []error{
 	ErrJoinTokenRefused, ErrJoinTokenNotFound, ErrTooManyJoinTokens,
 }
 
-func refusalToProto(err error) *pb.Refusal {
+func rejectionToProto(err error) *pb.Refusal {
 	out := &pb.Refusal{Message: err.Error()}
 	if missing, ok := errors.AsType[*NotFoundError](err); ok {
-		out.Kind, out.Message = refusalNotFound, ""
+		out.Kind, out.Message = rejectionNotFound, ""
 		out.Deployment, out.Service, out.Handler = string(missing.Deployment), missing.Service, missing.Handler
 		out.Node = missing.Node
 		return out
 	}
 	if _, ok := errors.AsType[*InvalidError](err); ok {
-		out.Kind = refusalInvalid
+		out.Kind = rejectionInvalid
 		return out
 	}
 	if coded, ok := errors.AsType[*errcode.Error](err); ok {
-		out.Kind, out.Message = refusalCoded, coded.Message
+		out.Kind, out.Message = rejectionCoded, coded.Message
 		out.Code, out.Status = string(coded.Code), uint32(coded.Status)
 		return out
 	}
 	if at := slices.IndexFunc(reasons, func(reason error) bool { return errors.Is(err, reason) }); at >= 0 {
-		out.Kind = refusalReasons + uint32(at)
+		out.Kind = rejectionReasons + uint32(at)
 	}
 	return out
 }
 
-func refusalFromProto(r *pb.Refusal) error {
+func rejectionFromProto(r *pb.Refusal) error {
 	switch kind := r.GetKind(); {
-	case kind == refusalNotFound:
+	case kind == rejectionNotFound:
 		return &NotFoundError{
 			Deployment: ids.Deployment(r.GetDeployment()), Service: r.GetService(), Handler: r.GetHandler(), Node: r.GetNode(),
 		}
-	case kind == refusalInvalid:
+	case kind == rejectionInvalid:
 		return &InvalidError{r.GetMessage()}
-	case kind == refusalCoded:
+	case kind == rejectionCoded:
 		return &errcode.Error{Code: errcode.Code(r.GetCode()), Message: r.GetMessage(), Status: int(r.GetStatus())}
-	case kind >= refusalReasons && kind < refusalReasons+uint32(len(reasons)):
-		return &refusal{reasons[kind-refusalReasons], r.GetMessage()}
+	case kind >= rejectionReasons && kind < rejectionReasons+uint32(len(reasons)):
+		return &rejection{reasons[kind-rejectionReasons], r.GetMessage()}
 	}
 	return errors.New(r.GetMessage()) // from a newer server
 }
@@ -117,8 +117,8 @@ func encodeOutcome(o outcome) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("encode result %T: unknown type", v)
 	}
-	if o.refusal != nil {
-		out.Result = &pb.Result_Refusal{Refusal: refusalToProto(o.refusal)}
+	if o.rejection != nil {
+		out.Result = &pb.Result_Refusal{Refusal: rejectionToProto(o.rejection)}
 	}
 	return out.MarshalVT()
 }
@@ -131,7 +131,7 @@ func decodeOutcome(data []byte) (outcome, error) {
 	}
 	switch r := in.Result.(type) {
 	case *pb.Result_Refusal:
-		return outcome{refusal: refusalFromProto(r.Refusal)}, nil
+		return outcome{rejection: rejectionFromProto(r.Refusal)}, nil
 	case *pb.Result_Cluster:
 		return outcome{value: clusterFromProto(r.Cluster)}, nil
 	case *pb.Result_Node:

@@ -16,7 +16,7 @@ import (
 )
 
 // A replica that was down while its leader joined the partition does not know that one as a member, and neither does
-// the partition table once that node is drained. A majority may depend on the two.
+// the partition table once that node is drained.
 func TestALeaderlessReplicaAcceptsAnyMember(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	self := raft.Server{ID: "n1/01A", Address: "127.0.0.1:1"} // never dialed

@@ -71,11 +71,13 @@ func (f *clusterFacts) metadata(known map[raft.ServerID]ids.Node) admin.Metadata
 	return m
 }
 
-// leaderOfOthers returns the leader of the metadata that other nodes follow; 0 if there is none.
+// leaderOfOthers returns the leader of the metadata that other nodes follow; 0 if there is none. One
+// that responds itself, and no longer leads, does not count.
 func (f *clusterFacts) leaderOfOthers(known map[raft.ServerID]ids.Node) (leader ids.Node) {
-	for id, st := range f.statuses {
-		if ids.Node(id) != known[f.self] {
-			leader = max(leader, known[raft.ServerID(st.MetadataLeader)])
+	for _, st := range f.statuses {
+		id := known[raft.ServerID(st.MetadataLeader)]
+		if own := f.statuses[uint32(id)]; own == nil || own.MetadataLeader == st.MetadataLeader {
+			leader = max(leader, id)
 		}
 	}
 	return leader
@@ -121,7 +123,7 @@ func partitionView(p metadata.Partition, reported map[ids.Node]*nodepb.ReplicaSt
 }
 
 // maxSilence is how long ago a follower may have heard from its leader. Heartbeats follow each
-// other within 200 ms.
+// other within 400 ms.
 const maxSilence = time.Second
 
 // followed reports whether nodes other than self follow a leader. They relay requests to it, so

@@ -131,6 +131,18 @@ func TestClusterViewOfALeaderThatOnlyOthersReach(t *testing.T) {
 	require.Equal(t, []any{ids.Node(0), false, false}, []any{m.Leader, m.Quorum, m.Unreachable})
 }
 
+// Followers forget a leader of the metadata that has stepped down within the timeouts of Raft, so its own response counts.
+func TestClusterViewOfALeaderThatHasSteppedDown(t *testing.T) {
+	f := threeFacts()
+	f.leader, f.statuses[2].MetadataLeader, f.statuses[3].MetadataLeader = "", "n1/i1", "n1/i1"
+	require.False(t, f.view().Metadata.Quorum, "this node")
+	f.self = "n2/i2"
+	f.statuses[2].MetadataLeader = ""
+	require.False(t, f.view().Metadata.Quorum, "another one")
+	f.statuses[1].MetadataLeader = "n1/i1"
+	require.True(t, f.view().Metadata.Quorum)
+}
+
 func TestClusterViewUsesTheNewestLeader(t *testing.T) {
 	f := threeFacts()
 	deposed := f.statuses[1].Replicas[0] // does not know it yet

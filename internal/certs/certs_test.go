@@ -95,7 +95,8 @@ func TestExpiredCertificatesReplaceNoValidOne(t *testing.T) {
 	dir, err := d.Node("n1", time.Hour)
 	require.NoError(t, err)
 	var logged bytes.Buffer
-	s, err := Open("test", Files{Cert: filepath.Join(dir, "node.crt"), Key: filepath.Join(dir, "node.key")}, nil, slog.New(slog.NewTextHandler(&logged, nil)))
+	authorities := filepath.Join(dir, "ca.crt")
+	s, err := Open("test", Files{Cert: filepath.Join(dir, "node.crt"), Key: filepath.Join(dir, "node.key"), CA: authorities}, nil, slog.New(slog.NewTextHandler(&logged, nil)))
 	require.NoError(t, err)
 	replace := func(validity time.Duration) {
 		other, err := d.Node("n2", validity)
@@ -109,6 +110,14 @@ func TestExpiredCertificatesReplaceNoValidOne(t *testing.T) {
 	replace(-time.Minute)
 	require.Same(t, first, s.Current())
 	require.Contains(t, logged.String(), "test: the certificate in cert-file has expired on ")
+
+	// An authority that is removed meanwhile is no longer trusted.
+	another, err := NewAuthority("c", time.Hour)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(authorities, another.CertPEM(), 0o600))
+	s.poll()
+	require.Equal(t, first.Certificate, s.Current().Certificate)
+	require.False(t, first.CAs.Equal(s.Current().CAs))
 	replace(time.Hour)
 	require.Equal(t, "n2", s.Current().Certificate.Leaf.Subject.CommonName)
 

@@ -114,7 +114,9 @@ func (s *Store) Reload() error {
 	stamps := s.stat()
 	p, err := s.read()
 	if err == nil {
-		err = s.replaceable(p, time.Now())
+		if err = s.replaceable(p, time.Now()); err != nil {
+			s.replaceAuthorities(p)
+		}
 	}
 	if err != nil {
 		if text := err.Error(); text != s.failed { // files are replaced one after another
@@ -135,6 +137,17 @@ func (s *Store) replaceable(p *Pair, now time.Time) error {
 		return fmt.Errorf("%s: the certificate in cert-file has expired on %s", s.name, end.Format(time.DateOnly))
 	}
 	return nil
+}
+
+// replaceAuthorities uses the authorities of p with the current certificate: those that were removed must not be
+// trusted until the certificate has been replaced.
+func (s *Store) replaceAuthorities(p *Pair) {
+	current := s.Current()
+	p.Certificate = current.Certificate
+	if !p.CAs.Equal(current.CAs) {
+		s.current.Store(p)
+		s.log.Info("authorities reloaded", "section", s.name)
+	}
 }
 
 func (s *Store) stat() (stamps [3]stamp) {

@@ -106,16 +106,21 @@ func (a *commands) editSettings(ctx context.Context, f *subscriptionFlags, setti
 	if err := parseProperties([]byte(before), shown); err != nil {
 		return err
 	}
+	original := maps.Clone(shown)
 	document := about + "sink=" + sink + "\n" + before + "\n# Properties of Kafka clients, which override those of the cluster.\n" + propertyLines(options)
 	return a.editLines(ctx, document, func(values map[string]string) error {
+		handler := sink
 		if given, ok := values["sink"]; ok {
-			sink = given
+			handler = given
 			delete(values, "sink")
 		}
 		for _, name := range settingNames {
 			value, ok := values[name]
 			delete(values, name)
-			if !ok || value == shown[name] {
+			if !ok { // an earlier version of the text may have changed it
+				value = original[name]
+			}
+			if value == shown[name] {
 				continue
 			}
 			if err := f.set(name, value); err != nil {
@@ -123,6 +128,6 @@ func (a *commands) editSettings(ctx context.Context, f *subscriptionFlags, setti
 			}
 			shown[name] = value
 		}
-		return apply(sink, values)
+		return apply(handler, values)
 	})
 }

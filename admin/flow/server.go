@@ -37,13 +37,13 @@ type Operator interface {
 type Config struct {
 	Registry Registry
 	Operator Operator
-	// Query runs the queries of lists (lists are not available).
+	// Query runs the queries of lists; nil: lists are not available.
 	Query  *query.Engine
 	Bodies rest.BodyReader
 	// Enabled allows operations on vqueues and scopes. Rules can always be changed.
 	Enabled bool
 	// AwaitRules returns when the partitions led by this node have this version of the rule book or
-	// a newer one, or when ctx ends (responses do not wait).
+	// a newer one, or when ctx ends; nil: responses do not wait.
 	AwaitRules func(ctx context.Context, version uint32)
 	Logger     *slog.Logger
 }

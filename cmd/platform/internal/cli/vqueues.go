@@ -113,8 +113,8 @@ func (a *app) vqueuesDescribe() *cobra.Command {
 		Short:   "Show a vqueue, what blocks it, and its invocations",
 		Long: fmt.Sprintf(`Shows a vqueue or the queue of an object, what blocks it, and its entries: first those that
 run, then those that wait, in order of arrival, and those that have ended last. For a queue of
-more than %d entries, an arbitrary selection is shown, since sorting requires reading all of
-them; --newest-first does that.`, mostSorted),
+more than %d entries, an arbitrary selection of those that have not ended is shown, since sorting
+requires reading all of them; --newest-first does that.`, mostSorted),
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform vqueues describe vq_1…\n  platform vqueues describe Mailer --scope acme\n  platform vqueues describe Counter/ada",
 	}
@@ -164,8 +164,10 @@ func entriesFooter(q *client.VQueue, shown int, order client.Order) string {
 	case uint64(shown) >= all:
 		return ""
 	case order == client.AsFound:
-		return fmt.Sprintf("Showing %d/%d entries, an arbitrary selection. Listing the first ones requires reading all of them:\n  platform sql \"SELECT * FROM sys_vqueues WHERE id = '%s' AND stage = 'inbox' ORDER BY sequence_number LIMIT %d\"",
-			shown, all, q.ID, shown)
+		return fmt.Sprintf("Showing %d/%d entries, an arbitrary selection. All have ended.", shown, all)
+	case order == client.UnfinishedAsFound:
+		return fmt.Sprintf("Showing %d/%d entries, an arbitrary selection of those that have not ended. Listing the next ones requires reading all of them:\n  platform sql \"SELECT * FROM sys_vqueues WHERE id = '%s' AND stage = 'inbox' ORDER BY sequence_number LIMIT %d\"",
+			shown, all, q.ID, max(shown, 1))
 	default:
 		return fmt.Sprintf("Showing %d/%d entries. Use --limit to see more.", shown, all)
 	}
@@ -178,10 +180,12 @@ func orderOf(q *client.VQueue, newestFirst bool) client.Order {
 	switch {
 	case newestFirst:
 		return client.NewestFirst
-	case q.Entries() > mostSorted:
-		return client.AsFound
+	case q.Entries() <= mostSorted:
+		return client.QueueOrder
+	case q.Entries() > q.Finished:
+		return client.UnfinishedAsFound
 	}
-	return client.QueueOrder
+	return client.AsFound
 }
 
 // limitKeyFlag is a flag whose empty value selects the vqueues without a limit key.

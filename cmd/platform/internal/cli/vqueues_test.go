@@ -15,7 +15,15 @@ func TestDescribedQueuesSayWhatIsNotShown(t *testing.T) {
 	queue := client.VQueue{ID: "vq_1", Inbox: 290, Running: 1, Finished: 9}
 	require.Empty(t, entriesFooter(&queue, 300, client.QueueOrder))
 	require.Equal(t, "Showing 100/300 entries. Use --limit to see more.", entriesFooter(&queue, 100, client.QueueOrder))
-	require.Contains(t, entriesFooter(&queue, 100, client.AsFound), "Showing 100/300 entries, an arbitrary selection.")
+	require.Contains(t, entriesFooter(&queue, 100, client.UnfinishedAsFound), "Showing 100/300 entries, an arbitrary selection of those that have not ended.")
+	require.Equal(t, "Showing 100/300 entries, an arbitrary selection. All have ended.", entriesFooter(&queue, 100, client.AsFound))
+}
+
+func TestLongQueuesAreNotRead(t *testing.T) {
+	require.Equal(t, client.QueueOrder, orderOf(&client.VQueue{Inbox: 1000, Finished: 9000}, false))
+	require.Equal(t, client.UnfinishedAsFound, orderOf(&client.VQueue{Inbox: 1, Finished: 10_000}, false))
+	require.Equal(t, client.AsFound, orderOf(&client.VQueue{Finished: 10_001}, false))
+	require.Equal(t, client.NewestFirst, orderOf(&client.VQueue{Inbox: 10_001}, true))
 }
 
 // A token that is limited to a service may see its vqueues, but not which scopes are paused.

@@ -131,15 +131,17 @@ func (c *Client) VQueue(ctx context.Context, id string) (q VQueue, head VQueueHe
 // Entries is the number of invocations in the vqueue, including finished ones.
 func (q *VQueue) Entries() uint64 { return q.Inbox + q.Running + q.Suspended + q.Held + q.Finished }
 
-// Order is an order of the entries of a vqueue.
+// Order is a selection of the entries of a vqueue, and their order.
 type Order string
 
-// The orders. All except AsFound require the server to read the whole queue. QueueOrder has the entries
-// that run first, then those that wait in the order of their arrival, and those that have ended last.
+// The orders. QueueOrder and NewestFirst require the server to read the whole queue. QueueOrder has the
+// entries that run first, then those that wait in the order of their arrival, and those that have ended
+// last. UnfinishedAsFound has only those that have not ended, in an arbitrary order.
 const (
-	AsFound     Order = ""
-	QueueOrder  Order = " ORDER BY CASE stage WHEN 'running' THEN 1 WHEN 'inbox' THEN 2 WHEN 'suspended' THEN 3 WHEN 'paused' THEN 4 ELSE 5 END, sequence_number, created_at"
-	NewestFirst Order = " ORDER BY created_at DESC, sequence_number DESC"
+	AsFound           Order = ""
+	UnfinishedAsFound Order = " AND stage != 'finished'"
+	QueueOrder        Order = " ORDER BY CASE stage WHEN 'running' THEN 1 WHEN 'inbox' THEN 2 WHEN 'suspended' THEN 3 WHEN 'paused' THEN 4 ELSE 5 END, sequence_number, created_at"
+	NewestFirst       Order = " ORDER BY created_at DESC, sequence_number DESC"
 )
 
 // VQueueEntries lists up to limit entries of a vqueue.

@@ -12,6 +12,9 @@ import (
 // maxStacks limits the size of the goroutine dump of a shutdown that hangs.
 const maxStacks = 1 << 20
 
+// reportInterval is how often a shutdown logs what it waits for.
+const reportInterval = 5 * time.Second
+
 // Shutdown limits the duration of a shutdown. After the timeout, the process exits: acknowledged
 // work is in the log, and a hanging process would prevent the next start.
 type Shutdown struct {
@@ -22,6 +25,7 @@ type Shutdown struct {
 	mu          sync.Mutex // covers the fields below
 	deadline    time.Time  // zero: the node is not stopping
 	timer       *time.Timer
+	report      *time.Timer // of the next report; nil once the shutdown is complete
 	stage       string
 	entered     time.Time // when the stage began
 	longest     string    // stage so far, which took longestTook
@@ -42,6 +46,18 @@ func (s *Shutdown) Begin() {
 	}
 	s.deadline = time.Now().Add(s.limit)
 	s.timer = time.AfterFunc(s.limit, s.expire)
+	s.report = time.AfterFunc(reportInterval, s.reportStage)
+}
+
+// reportStage logs what the shutdown waits for.
+func (s *Shutdown) reportStage() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.report == nil {
+		return
+	}
+	s.log.Info("server is still stopping", "waits_for", s.stage, "exits_within", time.Until(s.deadline).Round(time.Second))
+	s.report.Reset(reportInterval)
 }
 
 // Enter records what the shutdown waits for.
@@ -79,6 +95,8 @@ func (s *Shutdown) Complete() {
 		return
 	}
 	s.timer.Stop()
+	s.report.Stop()
+	s.report = nil
 	s.leaveLocked()
 	s.log.Info("server stopped", "took", time.Since(s.deadline.Add(-s.limit)), "longest_wait", s.longest, "waited", s.longestTook)
 }

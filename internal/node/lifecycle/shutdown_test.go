@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"bytes"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,12 +47,15 @@ func TestANodeThatStopsInTimeIsLeftAlone(t *testing.T) {
 		s.Begin()
 		s.Enter("requests")
 		time.Sleep(time.Second)
+		require.Empty(t, out.String())
 		s.Enter("the disk")
 		time.Sleep(56 * time.Second)
 		s.Enter("files")
 		time.Sleep(2 * time.Second)
 		s.Complete()
 		time.Sleep(time.Hour)
+		require.Contains(t, out.String(), `msg="server is still stopping" waits_for="the disk" exits_within=55s`)
+		require.Equal(t, 11, strings.Count(out.String(), "still stopping"))
 		require.Contains(t, out.String(), `msg="server stopped" took=59s longest_wait="the disk" waited=56s`)
 	})
 }

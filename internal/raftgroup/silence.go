@@ -288,12 +288,13 @@ func follows(r *raft.Raft, leader raft.ServerID, term uint64) bool {
 func (g *Group) votersConfirmSilence(ctx context.Context, leader Leader, term uint64) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	servers := g.Servers()
 	voters, asked := 0, 0
-	responds := make(chan bool, len(g.Servers()))
+	responds := make(chan bool, len(servers)) // those that are not waited for do not block
 	var calls sync.WaitGroup
 	defer calls.Wait()
 	defer cancel()
-	for _, s := range g.Servers() {
+	for _, s := range servers {
 		if s.Suffrage != raft.Voter {
 			continue
 		}

@@ -2,15 +2,12 @@ package cluster
 
 import (
 	"log/slog"
-	"path/filepath"
 	"testing"
 
-	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/cluster/datadir"
 	"platform/internal/feature"
-	"platform/internal/raftgroup"
 	"platform/metadata"
 	"platform/partition"
 )
@@ -18,17 +15,8 @@ import (
 // A replica that was down while its leader joined the partition does not know that one as a member, and neither does
 // the partition table once that node is drained.
 func TestALeaderlessReplicaAcceptsAnyMember(t *testing.T) {
-	log := slog.New(slog.DiscardHandler)
-	self := raft.Server{ID: "n1/01A", Address: "127.0.0.1:1"} // never dialed
-	transport, err := raftgroup.NewTransport(raftgroup.TransportConfig{ClusterID: "c", NodeID: "n1", Address: self.Address, Logger: log})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, transport.Close()) }()
-	store, err := metadata.Open(metadata.Config{
-		Dir: filepath.Join(t.TempDir(), "metadata"), LocalID: self.ID, Transport: transport, Voters: []raft.Server{self}, Profile: raftgroup.Test(), Logger: log,
-	})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, store.Close()) }()
-	_, err = store.Provision(t.Context(), metadata.Cluster{Name: "c", Partitions: 1, FeatureLevel: feature.Supported()})
+	store := openMetadata(t)
+	_, err := store.Provision(t.Context(), metadata.Cluster{Name: "c", Partitions: 1, FeatureLevel: feature.Supported()})
 	require.NoError(t, err)
 	for _, name := range []string{"n1", "n2"} {
 		_, err = store.RegisterNode(t.Context(), metadata.Node{Name: name, Incarnation: "01A", FabricAddress: "http://127.0.0.1:1", FeatureLevel: feature.Supported()})
@@ -39,7 +27,7 @@ func TestALeaderlessReplicaAcceptsAnyMember(t *testing.T) {
 	place.Replicas = []uint32{1}
 	_, err = store.SetPartition(t.Context(), place)
 	require.NoError(t, err)
-	s := NewServer(ServerConfig{Self: datadir.Identity{Node: "n1", Incarnation: "01A"}, Log: log})
+	s := NewServer(ServerConfig{Self: datadir.Identity{Node: "n1", Incarnation: "01A"}, Log: slog.New(slog.DiscardHandler)})
 	s.OpenMetadata(store)
 	group := partition.GroupID(0)
 

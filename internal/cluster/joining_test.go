@@ -16,21 +16,28 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// TestAJoiningNodeIsNotOfAnotherCluster queries a node that has not received the metadata yet,
-// as the metadata leader does while nodes join.
-func TestAJoiningNodeIsNotOfAnotherCluster(t *testing.T) {
+// openMetadata opens the metadata of the node n1, its only replica.
+func openMetadata(t *testing.T) *metadata.Store {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	self := raft.Server{ID: "n1/01A", Address: "127.0.0.1:1"} // never dialed
 	transport, err := raftgroup.NewTransport(raftgroup.TransportConfig{ClusterID: "c", NodeID: "n1", Address: self.Address, Logger: log})
 	require.NoError(t, err)
-	defer func() { require.NoError(t, transport.Close()) }()
+	t.Cleanup(func() { require.NoError(t, transport.Close()) })
 	store, err := metadata.Open(metadata.Config{
 		Dir: filepath.Join(t.TempDir(), "metadata"), LocalID: self.ID, Transport: transport, Voters: []raft.Server{self}, Profile: raftgroup.Test(), Logger: log,
 	})
 	require.NoError(t, err)
-	defer func() { require.NoError(t, store.Close()) }()
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return store
+}
+
+// TestAJoiningNodeIsNotOfAnotherCluster queries a node that has not received the metadata yet,
+// as the metadata leader does while nodes join.
+func TestAJoiningNodeIsNotOfAnotherCluster(t *testing.T) {
+	store := openMetadata(t)
 	s := NewServer(ServerConfig{
-		Self: datadir.Identity{Node: "n1", Incarnation: "01A"}, Log: log,
+		Self: datadir.Identity{Node: "n1", Incarnation: "01A"}, Log: slog.New(slog.DiscardHandler),
 		Draining: func() bool { return false }, Disk: func() string { return "" },
 	})
 	s.OpenMetadata(store)

@@ -49,17 +49,17 @@ func response(status int, more string, header http.Header, body []byte) []byte {
 // cannot parse. Those of handlers have a date before the connection header.
 var plainRefusal = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 
-// failedExpectation begins the response that net/http sends without a body to a request with an unknown value of
-// Expect, and noBody ends it. Responses of handlers have other headers before the date.
+// expectPrefix and expectSuffix are the start and the end of the response of net/http to a request whose Expect
+// header it does not support. That response has no body. Our handlers' responses have more headers before Date.
 var (
-	failedExpectation = []byte("HTTP/1.1 417 Expectation Failed\r\nConnection: close\r\nDate: ")
-	noBody            = []byte("\r\nContent-Length: 0\r\n\r\n")
+	expectPrefix = []byte("HTTP/1.1 417 Expectation Failed\r\nConnection: close\r\nDate: ")
+	expectSuffix = []byte("\r\nContent-Length: 0\r\n\r\n")
 )
 
 // explainRefusal returns the response to send instead of one of net/http to a request that it cannot
 // parse; nil if p is something else. There is no other way to replace its plain text.
 func explainRefusal(p []byte, problem Problem) []byte {
-	if bytes.HasPrefix(p, failedExpectation) && bytes.HasSuffix(p, noBody) {
+	if bytes.HasPrefix(p, expectPrefix) && bytes.HasSuffix(p, expectSuffix) {
 		header, body := problem(http.StatusExpectationFailed, "", "the only supported value of the header Expect is 100-continue")
 		return response(http.StatusExpectationFailed, "", header, body)
 	}

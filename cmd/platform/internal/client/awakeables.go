@@ -41,10 +41,7 @@ func (c *Client) Awakeables(ctx context.Context, f AwakeableFilter, limit int) (
 	if f.OlderThan > 0 {
 		conditions = append(conditions, fmt.Sprintf("waiting_since <= now() - INTERVAL '%d milliseconds'", f.OlderThan.Milliseconds()))
 	}
-	query := "SELECT id, invocation_id, invocation_status, target, scope, waiting_since, created_at FROM sys_awakeable"
-	if len(conditions) > 0 {
-		query += " WHERE " + strings.Join(conditions, " AND ")
-	}
+	query := "SELECT id, invocation_id, invocation_status, target, scope, waiting_since, created_at FROM sys_awakeable" + where(conditions)
 	err = c.selectRows(ctx, fmt.Sprintf("%s ORDER BY waiting_since, id LIMIT %d", query, limit), &list)
 	return list, err
 }

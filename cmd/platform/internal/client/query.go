@@ -70,6 +70,14 @@ func (r Row) MarshalJSON() ([]byte, error) {
 // Quote returns text as an SQL literal.
 func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
+// where returns a WHERE clause that requires all conditions, with a space before; empty without any.
+func where(conditions []string) string {
+	if len(conditions) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(conditions, " AND ")
+}
+
 // Query runs an SQL query.
 func (c *Client) Query(ctx context.Context, sql string) (*Rows, error) {
 	return c.query(ctx, map[string]any{"query": sql})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 )
 
@@ -94,10 +93,7 @@ func (f VQueueFilter) where() string {
 	if f.NoLimitKey {
 		conditions = append(conditions, "limit_key IS NULL")
 	}
-	if len(conditions) == 0 {
-		return ""
-	}
-	return " WHERE " + strings.Join(conditions, " AND ")
+	return where(conditions)
 }
 
 // VQueues lists up to limit vqueues, those with the most waiting entries first.

@@ -112,6 +112,13 @@ var flagCases = map[string]flagCase{
 		flags:   filterFlags(map[string]string{"completion-result": "--completion-result failure", "limit": "--limit 1", "sort": "--sort modified"}),
 		answers: map[string]string{"GET.invocations": pageAnswer},
 	},
+	"workflows list": {
+		flags: filterFlags(map[string]string{"service": "--service Signup", "completion-result": "--completion-result failure", "limit": "--limit 1", "sort": "--sort modified"}),
+		answers: map[string]string{
+			"GET.invocations": pageAnswer,
+			"GET.services":    "200\n" + `{"services":[{"name":"Signup","ty":"Workflow","handlers":[{"name":"run","ty":"Workflow"}]},{"name":"Mailer","ty":"Workflow","handlers":[{"name":"run","ty":"Workflow"}]}]}`,
+		},
+	},
 	"invocations count":    {flags: filterFlags(nil), answers: map[string]string{"GET.invocations.counts": countAnswer}},
 	"failures list":        {flags: filterFlags(map[string]string{"limit": "--limit 1"}), answers: map[string]string{"GET.failures": failureAnswer}},
 	"failures show":        {args: []string{"fg_0011223344556677"}, answers: map[string]string{"GET.failures.fg_0011223344556677": "200\n" + groupAnswer}},

@@ -154,10 +154,11 @@ func (a *app) workflows() *cobra.Command {
 	return command.Group(&cobra.Command{
 		Use:     "workflows",
 		Aliases: []string{"workflow", "wf"},
-		Short:   "Print the results of workflows",
-		Long: `Prints the result of the run of a workflow. Start it with 'platform send Workflow/key/run', see its
-promises with 'platform promises list' and its invocations with 'platform invocations list Workflow/key'.`,
+		Short:   "List the runs of workflows and print their results",
+		Long: `Lists the runs of workflows and prints their results. 'platform send Workflow/key/run' starts one,
+'platform promises list' shows its promises, 'platform invocations list Workflow/key' all its invocations.`,
 	},
+		a.workflowsList(),
 		a.resultOfWorkflow(a.waitFor, &cobra.Command{
 			Use: "attach <Workflow/key>", Short: "Wait for the result of a workflow and print it", Example: "  platform workflows attach Signup/ada",
 		}),

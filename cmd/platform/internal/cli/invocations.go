@@ -34,6 +34,8 @@ type selection struct {
 	result      string
 	objectsOnly bool
 	zombie      bool
+	runs        map[string]string // handlers that run the workflows, by workflow: only these invocations; nil: all
+	none        bool              // nothing can match
 }
 
 func (a *app) invocationsList() *cobra.Command {
@@ -53,6 +55,13 @@ are kept. The target selects those of a service, object or handler: <service>, <
   platform invocations list --limit 10 --json | jq -r '.invocations[].id'`,
 	}
 	var s selection
+	a.lists(cmd, &s, a.narrow)
+	cmd.Flags().BoolVar(&s.objectsOnly, "virtual-objects-only", false, "only those of virtual objects")
+	return cmd
+}
+
+// lists completes a command that lists the invocations that its flags and narrow select.
+func (a *app) lists(cmd *cobra.Command, s *selection, narrow func(ctx context.Context, s *selection, args []string) error) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	filterFlags(flags, &s.Filter)
@@ -61,40 +70,42 @@ are kept. The target selects those of a service, object or handler: <service>, <
 	_ = flags.MarkHidden("all")
 	cmd.MarkFlagsMutuallyExclusive("active", "all")
 	flags.StringVar(&s.result, "completion-result", "", "only those completed with success or failure")
-	flags.BoolVar(&s.objectsOnly, "virtual-objects-only", false, "only those of virtual objects")
 	flags.BoolVar(&s.zombie, "zombie", false, "only those pinned to a deployment that was removed")
 	flags.IntVar(&s.Limit, "limit", 100, "at most this many")
 	flags.StringVar(&s.Sort, "sort", "", "by created (the default) or modified time")
 	flags.BoolVar(&s.OldestFirst, "oldest-first", false, "oldest first")
 	asJSON := command.JSONFlag(flags)
 	a.Shows(cmd, func(ctx context.Context, args []string) error {
-		s := s // --watch runs this repeatedly
+		s := *s // --watch runs this repeatedly
 		if err := s.complete(); err != nil {
 			return err
 		}
-		if err := a.narrow(ctx, &s, args); err != nil {
+		if err := narrow(ctx, &s, args); err != nil {
 			return err
 		}
 		if err := a.completeFilter(ctx, &s.Filter); err != nil {
 			return err
 		}
-		found, more, err := a.collect(ctx, s.Query, a.filter(&s))
-		if err != nil {
-			return err
+		var list []found
+		var more bool
+		if !s.none {
+			var err error
+			if list, more, err = a.collect(ctx, s.Query, a.filter(&s)); err != nil {
+				return err
+			}
 		}
 		if *asJSON {
-			return a.PrintJSON(map[string]any{"invocations": raws(found)})
+			return a.PrintJSON(map[string]any{"invocations": raws(list)})
 		}
-		a.listInvocations(found, more, s)
+		a.listInvocations(list, more, s)
 		switch {
-		case len(found) == 0 && len(args) == 1:
+		case len(list) == 0 && len(args) == 1:
 			return a.hintTarget(ctx, args[0])
-		case len(found) == 0 && len(s.Service) == 1:
+		case len(list) == 0 && len(s.Service) == 1:
 			return a.hintTarget(ctx, s.Service[0])
 		}
 		return nil
 	})
-	return cmd
 }
 
 // complete validates the flags and derives the statuses.
@@ -163,12 +174,15 @@ func (a *app) hintTarget(ctx context.Context, target string) error {
 
 // filter applies the conditions that the server does not support; nil if there are none.
 func (a *app) filter(s *selection) filter {
-	if s.result == "" && !s.objectsOnly && !s.zombie {
+	if s.result == "" && !s.objectsOnly && !s.zombie && s.runs == nil {
 		return nil
 	}
 	gone := a.removedDeployments()
 	return func(ctx context.Context, inv *client.Invocation) (bool, error) {
 		if s.result != "" && inv.CompletionResult != s.result || s.objectsOnly && inv.TargetServiceType != "virtual_object" {
+			return false, nil
+		}
+		if s.runs != nil && s.runs[inv.TargetServiceName] != inv.TargetHandlerName {
 			return false, nil
 		}
 		if !s.zombie {

@@ -303,12 +303,12 @@ const firstReportingProtocol = 7
 // giveReason is false if another detail already tells that the handler does not report what it awaits.
 func (e *explainer) unreportedAwakeable(signalled map[uint32]bool, giveReason bool) {
 	id, err := ids.ParseInvocation(e.ID)
-	version := e.row.Number("pinned_service_protocol_version")
-	if err != nil || version == 0 {
+	if err != nil {
 		return
 	}
+	version := e.row.Number("pinned_service_protocol_version")
 	reason := "With service protocol " + strconv.Itoa(version) + ", a running handler does not report what it awaits. "
-	if version >= firstReportingProtocol {
+	if version == 0 || version >= firstReportingProtocol { // 0: not pinned before the first step is stored
 		if active := e.row.Time("last_active_at"); active.IsZero() || e.now.Sub(active) < quietAfter {
 			return
 		}

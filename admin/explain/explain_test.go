@@ -397,8 +397,9 @@ func TestExplanations(t *testing.T) {
 			details: []string{
 				"Endpoint: Something was last sent to or received from it at 2026-11-20T18:21:10.000Z (29s ago). If it sends nothing, the attempt is aborted and retried at 2026-11-20T18:32:10.000Z (in 10m 31s) (abort timeout).",
 				"Progress: No step of its handler is stored yet, only the input.",
+				"Awakeables: The handler has not reported what it awaits, if it awaits anything. If it waits for an awakeable, the first one that is not completed is " + awakeable(17) + ".",
 			},
-			steps: []string{"See the log of the service: what its process does is known only there.", "`platform invocations describe ID` shows its journal."},
+			steps: []string{"If the handler waits for it: `platform awakeables resolve " + awakeable(17) + " <value>`", "See the log of the service: what its process does is known only there.", "`platform invocations describe ID` shows its journal."},
 		},
 		"running for less than a minute": {
 			row:     `"status":"running","last_start_at":"2026-11-20T18:20:40Z","target_service_name":"S","pinned_service_protocol_version":7`,

@@ -51,6 +51,10 @@ func (d *delivery) step(ctx context.Context) bool {
 		return pause(ctx, time.Second)
 	case len(batch) == 0:
 		return d.acks.wait(ctx, d.queue.wake)
+	case large > 0 && d.o.memory.isFailing(d.to):
+		d.queue.discard()
+		d.endLarge()
+		return d.awaitReceiver(ctx)
 	case large > d.large && !d.o.memory.tryLarge(large):
 		d.queue.discard() // the message must not be in memory while it waits
 		if !d.o.memory.awaitLarge(ctx, large) {
@@ -62,6 +66,7 @@ func (d *delivery) step(ctx context.Context) bool {
 	d.large = large
 	err = d.o.deliver(ctx, d.to, &machine.Deliver{From: d.o.self, FirstSeq: first, Messages: batch})
 	d.endLarge()
+	d.o.memory.delivered(d.to, err)
 	if err != nil {
 		return d.backOff(ctx, first, len(batch), err)
 	}
@@ -69,6 +74,22 @@ func (d *delivery) step(ctx context.Context) bool {
 	d.queue.removeDelivered(len(batch))
 	d.acks.add(len(batch), first+uint64(len(batch))-1)
 	return true
+}
+
+// awaitReceiver waits until the receiver commits a delivery without messages, which changes nothing; false if ctx has
+// ended. A large message is held in memory only then: receivers without a leader, which take seconds to fail, would
+// delay the large messages to all others.
+func (d *delivery) awaitReceiver(ctx context.Context) bool {
+	for {
+		err := d.o.deliver(ctx, d.to, &machine.Deliver{From: d.o.self, FirstSeq: 1})
+		d.o.memory.delivered(d.to, err)
+		if err == nil {
+			return true
+		}
+		if !d.backOff(ctx, 1, 0, err) {
+			return false
+		}
+	}
 }
 
 // backOff waits after a failed delivery; false if ctx has ended.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,6 +131,12 @@ func (tt *outboxTable) acknowledge(to uint32, upto uint64) error {
 	tt.rows[to] = tt.rows[to][n:]
 	tt.first[to] += n
 	return nil
+}
+
+func (tt *outboxTable) snapshot(to uint32) []machine.Message {
+	tt.mu.Lock()
+	defer tt.mu.Unlock()
+	return slices.Clone(tt.received[to])
 }
 
 func (tt *outboxTable) left(to uint32) int {
@@ -394,6 +401,50 @@ func TestOutboxBoundsTheBytesOfLargeMessages(t *testing.T) {
 			require.Len(t, tt.received[1+to], 1)
 		}
 		require.Zero(t, o.memory.used.Load())
+		cancel()
+		wg.Wait()
+		require.True(t, o.memory.tryLarge(outboxBytes), "nothing is being delivered")
+	})
+}
+
+// A receiver without a leader delays the large messages to others only until the first attempt to reach it has failed.
+func TestLargeMessagesDoNotWaitForReceiversWithoutLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lookup, messages, unreached, reached = 3 * time.Second, 20, 4, 5
+		tt := newOutboxTable()
+		large, value := sized(0, 40<<20), sized(0, 2<<20)
+		for to := range uint32(unreached) {
+			tt.put(1+to, large)
+		}
+		cfg := tt.config(1 + reached)
+		var elected atomic.Bool
+		cfg.deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
+			if to <= unreached && !elected.Load() {
+				time.Sleep(lookup)
+				return raftgroup.ErrNotLeader
+			}
+			return tt.deliver(ctx, to, d)
+		}
+		o := newOutbox(cfg)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { require.NoError(t, o.Run(ctx)) })
+		time.Sleep(lookup / 2)
+		for range messages {
+			o.send(tt.put(reached, value))
+		}
+		begin := time.Now()
+		for len(tt.snapshot(reached)) < messages && time.Since(begin) < time.Hour {
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Logf("large messages to a partition with a leader were delivered after %s", time.Since(begin))
+		require.Less(t, time.Since(begin), unreached*lookup+time.Second, "one attempt to reach each of them")
+		elected.Store(true)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for to := range uint32(unreached) {
+			require.Len(t, tt.received[1+to], 1)
+		}
 		cancel()
 		wg.Wait()
 		require.True(t, o.memory.tryLarge(outboxBytes), "nothing is being delivered")

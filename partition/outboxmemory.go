@@ -24,6 +24,7 @@ type OutboxMemory struct {
 	// reading is held while a table is read: it is known only then how large a message is.
 	reading sync.Mutex
 	large   *semaphore.Weighted // bytes of the large messages that are being delivered
+	failing sync.Map            // receivers to which the last delivery failed
 }
 
 // NewOutboxMemory returns the memory of a node.
@@ -41,6 +42,21 @@ func (m *OutboxMemory) awaitLarge(ctx context.Context, bytes int) bool {
 }
 
 func (m *OutboxMemory) endLarge(bytes int) { m.large.Release(weight(bytes)) }
+
+// delivered records the outcome of a delivery to a receiver.
+func (m *OutboxMemory) delivered(to uint32, err error) {
+	if err != nil {
+		m.failing.Store(to, nil)
+	} else {
+		m.failing.Delete(to)
+	}
+}
+
+// isFailing reports whether the last delivery to a receiver failed, that of any outbox of the node.
+func (m *OutboxMemory) isFailing(to uint32) bool {
+	_, failing := m.failing.Load(to)
+	return failing
+}
 
 func weight(bytes int) int64 { return int64(min(bytes, outboxBytes)) }
 

@@ -68,6 +68,7 @@ type Server struct {
 	cancel context.CancelFunc
 
 	roomTimeout time.Duration
+	maxRequests int // of a stream
 	rejections  *logsample.Sampler[struct{}]
 }
 
@@ -89,7 +90,7 @@ func NewServer(cfg ServerConfig) *Server {
 	return &Server{
 		self: cfg.Self, authorize: cfg.Authorize, local: cfg.Local, seen: cfg.Seen, bodies: cfg.Bodies, log: cfg.Log.With("component", "fabric"), ctx: ctx, cancel: cancel,
 		relays:      newRelays(cfg.Relay, cfg.AddressOf),
-		roomTimeout: roomTimeout, rejections: logsample.New[struct{}](maxRejections, rejectionInterval, 1),
+		roomTimeout: roomTimeout, maxRequests: maxConcurrentRequests, rejections: logsample.New[struct{}](maxRejections, rejectionInterval, 1),
 	}
 }
 
@@ -193,7 +194,7 @@ func (in *inbound) handleFrame(ctx context.Context, f *node.PartitionFrame, inco
 	case f.Piece != nil:
 		whole, done, err := incomplete.add(f)
 		if err != nil {
-			in.reject(ctx, f.Sequence, err)
+			in.respond(ctx, f.Sequence, &node.PartitionResponse{Code: codeOf(err), Message: err.Error()}, 0)
 		}
 		if !done {
 			return nil
@@ -212,18 +213,23 @@ func (in *inbound) handleFrame(ctx context.Context, f *node.PartitionFrame, inco
 // startRequest serves a request in its own goroutine, since it may wait for a long time.
 // size is the size of a request sent in pieces, otherwise 0. A long-running request of that
 // kind, or one for a new invocation, is rejected if it exceeds the node's budget; other
-// requests are not, since they end soon and work in progress depends on them.
+// requests are not, since they end soon and work in progress depends on them. A rejection waits
+// here for room in the queue: a goroutine each would take more memory than the rejected requests.
 func (in *inbound) startRequest(ctx context.Context, sequence uint64, req *node.PartitionRequest, exclusive bool, size int64) {
 	if !exclusive && isLongRunning(req.Method) {
 		req = cloneRequest(req)
 	}
+	if !in.admit(ctx, sequence, req, size) {
+		in.respond(ctx, sequence, &node.PartitionResponse{Code: node.PartitionCode_PARTITION_CODE_OVERLOADED}, 0)
+	}
+}
+
+// admit starts a request; false if the node has no room for it.
+func (in *inbound) admit(ctx context.Context, sequence uint64, req *node.PartitionRequest, size int64) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if len(in.running) >= maxConcurrentRequests || !in.reserve(req, size) {
-		in.tasks.Go(func() {
-			in.respond(ctx, sequence, &node.PartitionResponse{Code: node.PartitionCode_PARTITION_CODE_OVERLOADED}, 0)
-		})
-		return
+	if len(in.running) >= in.s.maxRequests || !in.reserve(req, size) {
+		return false
 	}
 	running, cancel := context.WithCancel(ctx)
 	in.running[sequence] = cancel
@@ -240,6 +246,7 @@ func (in *inbound) startRequest(ctx context.Context, sequence uint64, req *node.
 		cancel()
 		in.account.Release(size)
 	}
+	return true
 }
 
 // reserve accounts for a request of the given size. It returns false if a long-running
@@ -250,13 +257,6 @@ func (in *inbound) reserve(req *node.PartitionRequest, size int64) bool {
 	}
 	in.account.Charge(size)
 	return true
-}
-
-// reject responds with an error to a request that could not be assembled.
-func (in *inbound) reject(ctx context.Context, sequence uint64, err error) {
-	in.tasks.Go(func() {
-		in.respond(ctx, sequence, &node.PartitionResponse{Code: codeOf(err), Message: err.Error()}, 0)
-	})
 }
 
 // finish removes a request. It returns false if the client has cancelled it.

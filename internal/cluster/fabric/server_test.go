@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -81,6 +82,44 @@ func TestStreamEndsWithQueuedResponses(t *testing.T) {
 		default:
 			t.Error("the stream has not ended")
 		}
+	})
+}
+
+// A node that sends requests beyond the limit, and reads no responses, makes the stream wait instead of filling memory.
+func TestRejectedRequestsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(ServerConfig{Self: identity("c", "n1"), Local: localReplica(newFake(true)), Log: quiet})
+		defer s.Close()
+		s.maxRequests = 0
+		stream := &exchangeServer{
+			ctx: t.Context(), received: make(chan *node.PartitionBatch), sent: make(chan *node.PartitionBatch), reads: make(chan struct{}),
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- s.Exchange(stream) }()
+		client := identity("c", "client")
+		stream.received <- &node.PartitionBatch{Hello: client.Hello()}
+		<-stream.sent
+		synctest.Wait()
+		goroutines, requests := runtime.NumGoroutine(), uint64(0)
+		for waits := false; !waits && requests < 4*maxQueuedFrames; synctest.Wait() {
+			select {
+			case stream.received <- &node.PartitionBatch{Frames: []*node.PartitionFrame{{Sequence: requests, Request: &node.PartitionRequest{}}}}:
+				requests++
+			default:
+				waits = true
+			}
+		}
+		require.Greater(t, requests, uint64(maxQueuedFrames))
+		require.Less(t, requests, uint64(2*maxQueuedFrames))
+		require.Less(t, runtime.NumGoroutine(), goroutines+10)
+		for rejected := uint64(0); rejected < requests; {
+			for _, f := range (<-stream.sent).Frames {
+				require.Equal(t, node.PartitionCode_PARTITION_CODE_OVERLOADED, f.Response.Code)
+				rejected++
+			}
+		}
+		close(stream.received)
+		require.NoError(t, <-ended)
 	})
 }
 

@@ -93,6 +93,18 @@ func TestRequestsOfUnknownMethodsAreRelayed(t *testing.T) {
 	}
 }
 
+// A relayed request of a newer release may propose something: it is not sent again, to another leader or for a response without room.
+func TestRelayedRequestsOfUnknownMethodsAreNotRepeated(t *testing.T) {
+	to := newClient(t, "c").Remote("127.0.0.1:1", 0)
+	for _, method := range []node.PartitionMethod{methods, -1} {
+		err := to.transportError(t.Context(), method, true, errUnresponsive)
+		require.ErrorIs(t, err, raftgroup.ErrUnknownOutcome)
+		require.Nil(t, repeatable(&node.PartitionRequest{Method: method}, new(node.PartitionResponse)))
+		err = to.transportError(t.Context(), method, false, errUnresponsive)
+		require.ErrorIs(t, err, ErrUnreachable)
+	}
+}
+
 // A leader that accepts connections and does not respond is found unresponsive first; later
 // requests are relayed immediately.
 func TestRequestsAreRelayedToAnUnresponsiveLeader(t *testing.T) {

@@ -15,9 +15,10 @@ import (
 	"platform/proto/node"
 )
 
-// isProposal reports whether a request proposes a command.
+// isProposal reports whether a request proposes a command. One of a newer release, which this node relays, may: without
+// a response its outcome is unknown.
 func isProposal(m node.PartitionMethod) bool {
-	return m <= node.PartitionMethod_PARTITION_METHOD_DELIVER || m == node.PartitionMethod_PARTITION_METHOD_INGEST
+	return m < node.PartitionMethod_PARTITION_METHOD_AWAIT || m > node.PartitionMethod_PARTITION_METHOD_LIST
 }
 
 // isLongRunning reports whether a request may take as long as an invocation.

@@ -25,17 +25,25 @@ func (a *app) completions() *cobra.Command {
 	generate := &cobra.Command{
 		Use:       "generate <shell>",
 		Short:     "Print the completion script for bash, fish, powershell or zsh",
+		Long:      "Prints the completion script for bash, fish, powershell or zsh. There are no scripts for other shells, such as elvish and nushell.",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: shells,
 		Example:   "  source <(platform completions generate bash)\n  platform completions generate fish > ~/.config/fish/completions/platform.fish",
 	}
 	generate.RunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.Contains(shells, args[0]) {
-			return command.UsageError(fmt.Sprintf("%q is not a shell; use %s", args[0], strings.Join(shells, ", ")))
+			return noScript(args[0])
 		}
 		return command.Run(func(context.Context, []string) error { return script(cmd, args[0], cmd.OutOrStdout()) })(cmd, args)
 	}
 	return command.Group(&cobra.Command{Use: "completions", Short: "Set up the completion of commands in your shell"}, generate, a.completionsInstall())
+}
+
+func noScript(shell string) error {
+	if shell == "." || shell == "" {
+		return command.UsageError("SHELL is not set; name a shell: " + strings.Join(shells, ", "))
+	}
+	return command.UsageError(fmt.Sprintf("there is no completion script for %q, only for %s", shell, strings.Join(shells, ", ")))
 }
 
 func script(cmd *cobra.Command, shell string, out io.Writer) error {
@@ -65,8 +73,11 @@ func (a *app) completionsInstall() *cobra.Command {
 			shell = args[0]
 		}
 		path, note := a.completionFile(shell)
-		if path == "" {
-			return command.UsageError(fmt.Sprintf("scripts of %q cannot be installed, only those of bash, fish and zsh; see `platform completions generate`", shell))
+		switch {
+		case !slices.Contains(shells, shell):
+			return noScript(shell)
+		case path == "":
+			return command.UsageError(fmt.Sprintf("scripts of %s cannot be installed, only those of bash, fish and zsh; `platform completions generate %[1]s` prints it", shell))
 		}
 		return command.Run(func(context.Context, []string) error {
 			var text bytes.Buffer

@@ -11,7 +11,7 @@ import (
 
 // history prints the failed attempts, pauses and cancels of an invocation.
 func (a *app) history(events []client.Event) {
-	heading := false
+	heading, attempts := false, 0
 	for _, e := range events {
 		text := eventText(e)
 		if text == "" {
@@ -24,6 +24,15 @@ func (a *app) history(events []client.Event) {
 			if e.Sequence != nil && *e.Sequence > 0 {
 				a.Print.Printf("  %s\n", a.Print.Dim("("+units.Counted(*e.Sequence, "older event")+" no longer kept)"))
 			}
+		}
+		switch e.Type {
+		case "TransientError":
+			if n := e.Content.Attempts; n > 0 && n <= attempts {
+				a.Print.Printf("  %s\n", a.Print.Dim("(attempts are counted from 1 again: it was suspended in between, or its partition has another leader)"))
+			}
+			attempts = e.Content.Attempts
+		case "Resumed":
+			attempts = 0
 		}
 		a.Print.Printf("  %s %s\n", a.Print.Dim("["+a.Print.Time(e.At)+"]"), text)
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -23,12 +24,20 @@ func applyPatch(document, patch []byte) ([]byte, error) {
 }
 
 func patchedDocument(document, patch []byte) ([]byte, error) {
-	if bytes.HasPrefix(patch, []byte("{")) {
+	var value any
+	if err := json.Unmarshal(patch, &value); err != nil {
+		return nil, fmt.Errorf("it is not valid JSON: %w", err)
+	}
+	switch value.(type) {
+	case map[string]any:
 		return jsonpatch.MergePatch(document, patch)
+	case []any:
+	default:
+		return nil, errors.New("it must be an array of operations or an object")
 	}
 	operations, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
-		return nil, fmt.Errorf("a patch is an array of operations or an object: %w", err)
+		return nil, err
 	}
 	return operations.Apply(document)
 }

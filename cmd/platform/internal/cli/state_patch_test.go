@@ -34,7 +34,7 @@ func TestApplyPatch(t *testing.T) {
 func TestPatchesThatDoNotFit(t *testing.T) {
 	for patch, message := range map[string]string{
 		`3`:                             "an array of operations or an object",
-		`[{}]`:                          "",
+		`[{}]`:                          "operation",
 		`[{"op":"change","path":"/a"}]`: "change",
 		`[{"op":"remove","path":"/b"}]`: "/b",
 		`[{"op":"replace","path":"/a/x","value":1}]`:     "/a/x",
@@ -42,7 +42,8 @@ func TestPatchesThatDoNotFit(t *testing.T) {
 		`[{"op":"test","path":"/a","value":2}]`:          "/a",
 		`[{"op":"move","path":"/x"}]`:                    "from",
 		`[{"op":"add","path":"/deep/deeper","value":1}]`: "/deep",
-		`{"a":`: "",
+		`{"a":`: "it is not valid JSON: unexpected end of JSON input",
+		`a=1`:   "it is not valid JSON: invalid character 'a'",
 	} {
 		_, err := applyPatch([]byte(`{"a":1,"list":[]}`), []byte(patch))
 		require.Error(t, err, patch)

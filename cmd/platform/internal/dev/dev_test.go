@@ -178,3 +178,19 @@ func TestClusterSurvivesAKillAndLeavesNothingBehind(t *testing.T) {
 	require.Contains(t, out.String(), "Stopping the nodes")
 	requireNothingLeft(t)
 }
+
+func TestTheHintForAnEndedProcessFitsItsEnd(t *testing.T) {
+	for name, c := range map[string]struct{ script, hint string }{
+		"exit":   {"exit 1", "If a port is in use"},
+		"signal": {"kill -9 $$", "the memory of the machine may be exhausted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := Start("the service", nil, "", nil, "sh", "-c", c.script)
+			require.NoError(t, err)
+			<-p.Ended()
+			var hinted *HintedError
+			require.ErrorAs(t, p.Failure(), &hinted)
+			require.Contains(t, hinted.Hint, c.hint)
+		})
+	}
+}

@@ -81,7 +81,10 @@ func (p *Process) ExitStatus() int { return p.cmd.ProcessState.ExitCode() }
 // Failure describes how a process ended unexpectedly. It must have ended.
 func (p *Process) Failure() error {
 	err := fmt.Errorf("%s ended by itself: %w", p.name, cmp.Or(p.err, errors.New("exit status 0")))
-	if p.log == "" {
+	switch {
+	case p.log == "" && p.ExitStatus() < 0:
+		return &HintedError{err, "See its messages above. If nobody sent the signal, the memory of the machine may be exhausted: see the log of the kernel."}
+	case p.log == "":
 		return &HintedError{err, "See its messages above. If a port is in use, try --use-random-ports."}
 	}
 	if raw, failed := os.ReadFile(p.log); failed == nil {

@@ -124,6 +124,20 @@ func addBySend(ctx context.Context, a *adder, id string) {
 	a.ledgers[0].record(entry)
 }
 
+// queuedSends bounds the sends of one adder that wait at a ledger.
+const queuedSends = 8
+
+// addBySendInTurn adds with sends and, after queuedSends of them, with a call, which waits until they have
+// been executed. On a slow machine sends are accepted faster than they are executed, and others that
+// call the ledger would wait longer and longer.
+func addBySendInTurn(ctx context.Context, a *adder, id string) {
+	if a.n%(queuedSends+1) == 0 {
+		addByCall(ctx, a, id)
+	} else {
+		addBySend(ctx, a, id)
+	}
+}
+
 // sendDelay is the delay of addByDelayedSend.
 const sendDelay = 400 * time.Millisecond
 

@@ -130,7 +130,7 @@ func (r *Run) addLedgers() {
 	for i := range 4 {
 		to := shared[i%len(shared)]
 		r.addAdder(r.pinnedClient(), "once", i, false, addByCall, to)
-		r.addAdder(r.newClient(anyNode), "send", i, true, addBySend, to).skip = 6
+		r.addAdder(r.newClient(anyNode), "send", i, true, addBySendInTurn, to).skip = 6
 	}
 	sent := r.newLedger("sent", 0)
 	for i := range 2 {

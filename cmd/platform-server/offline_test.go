@@ -51,4 +51,5 @@ func TestConfirmationMustBeExact(t *testing.T) {
 	for _, typed := range []string{"", "yes\n", "3\n", "31042\n", "3 1042 x\n"} {
 		require.Error(t, ask(typed), typed)
 	}
+	require.EqualError(t, ask(""), "not confirmed, nothing was changed: standard input has no answer; --yes confirms")
 }

@@ -180,6 +180,9 @@ func confirm(in io.Reader, out io.Writer, want, question string, args ...any) er
 		return fmt.Errorf("read confirmation: %w", err)
 	}
 	if strings.Join(strings.Fields(line), " ") != want {
+		if line == "" {
+			return errors.New("not confirmed, nothing was changed: standard input has no answer; --yes confirms")
+		}
 		return errors.New("not confirmed, nothing was changed")
 	}
 	return nil

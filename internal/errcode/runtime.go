@@ -170,7 +170,7 @@ var runtimeEntries = []Entry{
 		Code: RT0024, HTTPStatus: http.StatusBadRequest,
 		Title:   "Invalid use of flow control",
 		Meaning: "A scope or limit key was used while flow control is off, a limit key was given without a scope, or one of them is malformed. A scope has 1 to 36 characters of A-Z a-z 0-9 _ . -; a limit key is one such part, or two joined by a slash.",
-		Remedy:  "Correct the call, or enable flow control on a fresh cluster (experimental-enable-vqueues and experimental-enable-protocol-v7).",
+		Remedy:  "Correct the scope or the limit key as the message says. If flow control is off, call without them, or enable it on a fresh cluster: experimental-enable-vqueues = true and experimental-enable-protocol-v7 = true in the configuration of all nodes.",
 	},
 	{
 		Code: RT0025, HTTPStatus: http.StatusInternalServerError,

@@ -133,7 +133,11 @@ func (a *app) completeValues(root *cobra.Command) {
 			cmd.ValidArgsFunction = a.firstArgument(list)
 		}
 	}
-	if cmd, _, err := root.Find([]string{"invocations", "list"}); err == nil {
+	for _, group := range []string{"invocations", "workflows"} {
+		cmd, rest, err := root.Find([]string{group, "list"})
+		if err != nil || len(rest) > 0 {
+			continue
+		}
 		_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(append(slices.Clone(openStatuses), "completed"), cobra.ShellCompDirectiveNoFileComp))
 		_ = cmd.RegisterFlagCompletionFunc("service", a.completing(a.serviceNames))
 	}

@@ -51,7 +51,7 @@ func TestFailedAttempts(t *testing.T) {
 		code    errcode.Code
 		message string
 	}{
-		"wrong frame":          {answerWith("7468697320697320 6e6f742061206672616d65"), errcode.RT0003, "reaches the limit"},
+		"wrong frame":          {answerWith("7468697320697320 6e6f742061206672616d65"), errcode.RT0012, "unexpected message 0x7468"},
 		"unknown control type": {answerWith(frame(0x0099, "")), errcode.RT0012, "unexpected message"},
 		"unknown command type": {answerWith(frame(0x0499, "")), errcode.RT0012, "unexpected message"},
 		"custom command":       {answerWith(frame(0xFC01, "")), errcode.RT0012, "unexpected message"},

@@ -72,6 +72,14 @@ func TestLimitIsCheckedOnTheHeader(t *testing.T) {
 	code, _ := errcode.Of(err)
 	require.Equal(t, errcode.RT0003, code)
 	require.ErrorContains(t, err, "SetState")
+
+	// Bytes that are not of the protocol have a length over the limit, too.
+	d = Decoder{Limit: 100}
+	d.Feed([]byte("<html><body>"))
+	_, _, err = d.Next()
+	code, _ = errcode.Of(err)
+	require.Equal(t, errcode.RT0012, code)
+	require.ErrorContains(t, err, "unexpected message 0x3c68: the response is not in the service protocol")
 }
 
 func TestErrorMessage(t *testing.T) {

@@ -98,7 +98,7 @@ func (d *Decoder) Size() int {
 }
 
 // Next returns the next complete message; ok is false if there is none yet. The error for a
-// message over the limit has code RT0003; the decoder must not be used afterwards.
+// message over the limit has code RT0003, or RT0012 if its type is unknown; the decoder must not be used afterwards.
 func (d *Decoder) Next() (m Message, ok bool, err error) {
 	b := d.pending[d.read:]
 	if len(b) < HeaderLen {
@@ -108,6 +108,9 @@ func (d *Decoder) Next() (m Message, ok bool, err error) {
 	length := uint64(uint32(h))
 	t := Type(h >> 48)
 	if d.Limit > 0 && length >= uint64(d.Limit) {
+		if int(t) >= len(controlNames) && !t.Known() {
+			return Message{}, false, errcode.New(errcode.RT0012, "unexpected message 0x%04x: the response is not in the service protocol", uint16(t))
+		}
 		return Message{}, false, errcode.New(errcode.RT0003,
 			"message %s of %d bytes reaches the limit of %d bytes (worker.invoker.message-size-limit)", Name(t), length, d.Limit)
 	}

@@ -79,6 +79,9 @@ func (t Type) IsCommand() bool { return t >= 0x0400 && t < 0x8000 }
 // IsNotification reports whether t is in the range of notifications.
 func (t Type) IsNotification() bool { return t >= 0x8000 && t <= Signal }
 
+// Known reports whether t is the type of an entry.
+func (t Type) Known() bool { return names[t] != "" }
+
 // Name returns the name that users see, "Sleep" for the command and its completion alike.
 func (t Type) Name() string {
 	if n := names[t]; n != "" {

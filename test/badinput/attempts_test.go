@@ -26,7 +26,7 @@ type endpointFault struct {
 
 // endpointFaults are keyed by the name of the handler that has them.
 var endpointFaults = map[string]endpointFault{
-	"wrong_frame":           {respond([]byte("this is not a frame at all")), "RT0003", "reaches the limit"},
+	"wrong_frame":           {respond([]byte("this is not a frame at all")), "RT0012", "unexpected message 0x7468"},
 	"unknown_control_type":  {respond(frame(0x0099, nil)), "RT0012", "unexpected message"},
 	"unknown_command_type":  {respond(frame(0x0499, []byte("x"))), "RT0012", "unexpected message"},
 	"custom_command":        {respond(frame(0xFC01, nil)), "RT0012", "unexpected message"},

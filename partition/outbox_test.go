@@ -355,6 +355,44 @@ func TestOutboxBoundsTheBytesForASlowReceiver(t *testing.T) {
 	})
 }
 
+// A new leader finds what its predecessors have not delivered in the table. It reads no more of it
+// than fits, and at least one message for each receiver.
+func TestOutboxBoundsTheBytesThatANewLeaderReads(t *testing.T) {
+	for _, receivers := range []uint32{1, 40} {
+		synctest.Test(t, func(t *testing.T) {
+			const messages, size = 40, 512 << 10
+			tt := newOutboxTable()
+			for i := range uint32(messages) {
+				for to := range receivers {
+					tt.put(1+to, sized(i, size))
+				}
+			}
+			cfg := tt.config(1 + receivers)
+			accept := make(chan struct{})
+			cfg.deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
+				<-accept
+				return tt.deliver(ctx, to, d)
+			}
+			o := newOutbox(cfg)
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			wg.Go(func() { require.NoError(t, o.Run(ctx)) })
+			synctest.Wait()
+			used := int(o.memory.used.Load())
+			close(accept)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			for to := range receivers {
+				requireInOrder(t, tt.received[1+to], messages)
+			}
+			cancel()
+			wg.Wait()
+			require.Greater(t, used, size)
+			require.LessOrEqual(t, used, min(int(receivers)*maxQueuedBytes/2, outboxBytes+int(receivers)*(size+1<<10)))
+		})
+	}
+}
+
 func TestOutboxMemoryIsSharedAndBounded(t *testing.T) {
 	m := NewOutboxMemory()
 	require.True(t, m.reserve(outboxBytes-10))

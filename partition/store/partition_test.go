@@ -223,6 +223,24 @@ func TestFlushReturnsWhenItsContextEnds(t *testing.T) {
 	require.NoError(t, wait(t.Context()))
 }
 
+func TestMessagesAreReadInParts(t *testing.T) {
+	p := partition(t, open(t), 1)
+	commit(t, p, 1, func(s machine.State) {
+		for seq := range uint64(4) {
+			s.PutOutgoing(7, seq+1, &machine.Complete{Result: journal.Result{Value: make([]byte, 1000)}})
+		}
+	})
+	v := p.View()
+	defer v.Close()
+	for _, c := range []struct{ count, bytes, want int }{{10, 0, 1}, {10, 2000, 1}, {10, 2500, 2}, {10, 3500, 3}, {10, 5000, 4}, {2, 5000, 2}} {
+		first, messages, more, err := v.Outgoing(7, 0, c.count, c.bytes)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, first)
+		require.Len(t, messages, c.want, "%d messages of %d bytes", c.count, c.bytes)
+		require.Equal(t, c.want < 4, more)
+	}
+}
+
 func TestAcknowledgingUnsentMessagesKeepsLaterOnes(t *testing.T) {
 	p := partition(t, open(t), 1)
 	outgoing := func() (n int) {

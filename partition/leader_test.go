@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/partition/store"
 )
 
@@ -48,4 +49,23 @@ func TestAnInstalledSnapshotEndsTheReceptionOfEffects(t *testing.T) {
 	require.NoError(t, imp.Commit(t.Context(), position(export.Applied())))
 	require.NoError(t, export.Close())
 	require.Nil(t, p.role.leadership())
+}
+
+// A server that is older than the log must not write to it, even if it could read all entries.
+func TestAServerBelowTheLevelOfTheLogDoesNotLead(t *testing.T) {
+	db, err := store.Open(t.TempDir(), store.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	tables, err := db.Partition(0)
+	require.NoError(t, err)
+	p := &Partition{tables: tables, cfg: Config{Clock: machineClock{}}}
+	_, err = p.beforeLeading(t.Context())
+	require.NoError(t, err)
+	txn := tables.Begin()
+	txn.Meta().Level = feature.Supported() + 1
+	require.NoError(t, txn.Commit(1, 1))
+	_, err = p.beforeLeading(t.Context())
+	var unsupported *feature.UnsupportedError
+	require.ErrorAs(t, err, &unsupported)
+	require.Equal(t, feature.Supported()+1, unsupported.Cluster)
 }

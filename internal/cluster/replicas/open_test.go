@@ -292,3 +292,51 @@ func TestAReplicaThatIsClosedLateIsOpenedAgain(t *testing.T) {
 	defer cancel()
 	require.NoError(t, p.WaitLeading(leading))
 }
+
+// leaderStatuses are what a leader on another node reports, one status after the other.
+type leaderStatuses struct {
+	Nodes
+	reported []*nodepb.ReplicaStatus
+}
+
+func (l *leaderStatuses) Statuses(context.Context, bool) cluster.Statuses {
+	next := l.reported[0]
+	l.reported = l.reported[1:]
+	return cluster.Statuses{2: &nodepb.StatusResponse{Replicas: []*nodepb.ReplicaStatus{next}}}
+}
+
+// TestAReplicaLeavesOnceItsRemovalIsConfirmedTwice has a leader that adds a replica again while that is being stopped,
+// since it responded until then: the leader may count on what the replica has stored.
+func TestAReplicaLeavesOnceItsRemovalIsConfirmedTwice(t *testing.T) {
+	m := testReconciler(t)
+	layout, _ := m.cfg.Store.Layout()
+	require.NoError(t, m.openReplica(t.Context(), 0, layout))
+	p := m.Replica(0)
+	require.NoError(t, p.WaitLeading(t.Context()))
+	known := p.Status()
+	removed := &nodepb.ReplicaStatus{
+		Leading: true, Term: known.Term + 100, MembersIndex: known.Members.Index + 1, Members: []*nodepb.ReplicaMember{{Id: "n2/y"}},
+	}
+	back := &nodepb.ReplicaStatus{
+		Leading: true, Term: removed.Term, MembersIndex: removed.MembersIndex + 1, Members: []*nodepb.ReplicaMember{{Id: "n2/y"}, {Id: string(p.LocalID())}},
+	}
+	leave := func(reported ...*nodepb.ReplicaStatus) {
+		l := &leaderStatuses{reported: reported}
+		m.cfg.Nodes = l
+		require.NoError(t, m.leave(t.Context(), m.Replica(0), layout))
+		require.Empty(t, l.reported)
+	}
+	held := func() bool {
+		logs, err := m.cfg.Logs.Storage(partition.GroupID(0))
+		require.NoError(t, err)
+		return hardstate.HoldsReplica(logs)
+	}
+	leave(back)
+	require.Same(t, p, m.Replica(0), "it is a member")
+	leave(removed, back)
+	require.NotNil(t, m.Replica(0), "it is a member again")
+	require.True(t, held())
+	leave(removed, removed)
+	require.Nil(t, m.Replica(0))
+	require.False(t, held())
+}

@@ -2,12 +2,14 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,6 +101,9 @@ func (b *testbed) stepClock(ctx context.Context, dir string, i int, step time.Du
 	if (offset - step).Abs() > 2*time.Second {
 		return fmt.Errorf("the clock of node %d has offset %s, want %s", i+1, offset, step)
 	}
+	if err := b.jobTime(ctx, i); err != nil {
+		return err
+	}
 	for _, suspended := range []int{(i + 1) % len(b.Nodes), i} { // other nodes take over leadership
 		b.targets.MarkFaulty(suspended)
 		if err := b.suspendNode(ctx, suspended, 6*time.Second); err != nil {
@@ -112,6 +117,31 @@ func (b *testbed) stepClock(ctx context.Context, dir string, i int, step time.Du
 	err = os.WriteFile(file, []byte("0"), 0o600)
 	harness.Sleep(ctx, 100*time.Millisecond)
 	return err
+}
+
+// jobTime checks that a job that a node creates has the right time: it is for the invocations that were created before.
+func (b *testbed) jobTime(ctx context.Context, i int) error {
+	body := strings.NewReader(`{"operation": "cancel", "filter": {"service": "none"}}`)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.Nodes[i].Admin()+"/jobs", body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var job struct {
+		CreatedAt time.Time `json:"created_at"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&job); err != nil {
+		return err
+	}
+	if off := time.Until(job.CreatedAt); off.Abs() > 10*time.Second {
+		return fmt.Errorf("a job of node %d, %s, has a time that is off by %s", i+1, resp.Status, off)
+	}
+	return nil
 }
 
 // clockOffset returns the difference of a node's wall clock to that of the test, to the second.

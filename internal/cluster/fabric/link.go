@@ -39,11 +39,12 @@ type link struct {
 	out          *outbound
 	calls        *nodelink.Calls[node.PartitionResponse]
 	connected    chan struct{} // closed when the hello of the node has arrived
-	lastReceived atomic.Int64  // time of the last message of the node, in Unix nanoseconds
+	begun        time.Time
+	lastReceived atomic.Int64 // time of the last message of the node, as the duration since begun: the system clock may step
 }
 
 func newLink(p *nodeConn) *link {
-	return &link{conn: p, out: newOutbound(), calls: nodelink.NewCalls[node.PartitionResponse](), connected: make(chan struct{})}
+	return &link{conn: p, out: newOutbound(), calls: nodelink.NewCalls[node.PartitionResponse](), connected: make(chan struct{}), begun: time.Now()}
 }
 
 // awaitConnected waits until the link is connected. It fails with errLeaderChanged when
@@ -94,8 +95,11 @@ func (l *link) giveUp() error {
 // responsiveSince returns the time between sending a request and the last message of the
 // node.
 func (l *link) responsiveSince(sent time.Time) time.Duration {
-	return time.Duration(l.lastReceived.Load() - sent.UnixNano())
+	return time.Duration(l.lastReceived.Load()) - sent.Sub(l.begun)
 }
+
+// received records that a message of the node has arrived at a time.
+func (l *link) received(at time.Time) { l.lastReceived.Store(int64(at.Sub(l.begun))) }
 
 // call sends a request and waits for its response. After an error, sent reports whether
 // the node may have received the request. It fails with errLeaderChanged when leader
@@ -213,7 +217,7 @@ func (l *link) probe(ctx context.Context, cancel context.CancelCauseFunc) {
 		lastTick = now
 		switch last := l.lastReceived.Load(); {
 		case !l.calls.Pending():
-			l.lastReceived.Store(now.UnixNano())
+			l.received(now)
 			quiet = 0
 		case last != lastSeen:
 			lastSeen, quiet = last, 0
@@ -228,7 +232,7 @@ func (l *link) probe(ctx context.Context, cancel context.CancelCauseFunc) {
 
 // greeted is called when the hello of the node has arrived.
 func (l *link) greeted() {
-	l.lastReceived.Store(time.Now().UnixNano())
+	l.received(time.Now())
 	close(l.connected) // first, see giveUp
 	l.conn.unresponsive.Store(false)
 }
@@ -250,7 +254,7 @@ func (l *link) receive(stream nodelink.Stream[node.PartitionBatch]) error {
 		if err != nil {
 			return err
 		}
-		l.lastReceived.Store(time.Now().UnixNano())
+		l.received(time.Now())
 		for _, f := range batch.Frames {
 			if err := l.deliver(f, incomplete); err != nil {
 				return err

@@ -49,7 +49,8 @@ type holds struct {
 // retains and by the time without progress. The methods of a nil Hold do nothing.
 type Hold struct {
 	policy   *Policy
-	progress atomic.Int64 // last progress of a transfer, Unix nanoseconds
+	begun    time.Time
+	progress atomic.Int64 // last progress of a transfer, as the duration since begun: the system clock may step
 
 	// The rest is covered by holds.mu.
 	first     uint64 // the first entry to be retained: the last one that the follower has, whose term an append contains
@@ -64,8 +65,7 @@ func (p *Policy) Hold(first uint64) *Hold {
 	if p == nil {
 		return nil
 	}
-	h := &Hold{policy: p, first: first}
-	h.progress.Store(p.cfg.Now().UnixNano())
+	h := &Hold{policy: p, first: first, begun: p.cfg.Now()}
 	p.holds.mu.Lock()
 	defer p.holds.mu.Unlock()
 	p.holds.all = append(p.holds.all, h)
@@ -85,7 +85,7 @@ func (h *Hold) Exported(index uint64) {
 // Progressed records progress of the transfer.
 func (h *Hold) Progressed() {
 	if h != nil {
-		h.progress.Store(h.policy.cfg.Now().UnixNano())
+		h.progress.Store(int64(h.policy.cfg.Now().Sub(h.begun)))
 	}
 }
 
@@ -162,7 +162,7 @@ func (p *Policy) neededLocked(h *Hold, now time.Time, upTo uint64) bool {
 			h.first, h.advanced = match, now
 		}
 	} else {
-		h.advanced = time.Unix(0, h.progress.Load())
+		h.advanced = h.begun.Add(time.Duration(h.progress.Load()))
 	}
 	if now.Sub(h.advanced) <= idleLimit {
 		return true

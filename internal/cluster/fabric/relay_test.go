@@ -119,6 +119,11 @@ func TestRequestsAreRelayedToAnUnresponsiveLeader(t *testing.T) {
 	follower := serveRelay(t, view, toLeader, new(bytes.Buffer))
 	c := newClient(t, "c")
 	c.timeouts.connect = 10 * time.Millisecond
+	toFollower, err := c.nodeConn(follower.address)
+	require.NoError(t, err)
+	l, err := toFollower.open()
+	require.NoError(t, err)
+	<-l.connected // which may take longer than the timeout
 	h := directory(c, nil, follower.address, unresponsive)
 	h.d.cfg.Unresponsive = c.Unresponsive
 	for range 2 {

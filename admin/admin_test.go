@@ -83,6 +83,9 @@ func newTestServer(t *testing.T, change func(*Config)) *testServer {
 	return w
 }
 
+// restart replaces the server by a new one with the same configuration and another registry.
+func (w *testServer) restart(registry Registry) { w.Server = New(w.cfg, registry, w, w, w.cluster) }
+
 // openStore opens a registry with a clock and ids that repeat.
 func openStore(t *testing.T) *metadata.Store {
 	quiet := slog.New(slog.DiscardHandler)

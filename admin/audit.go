@@ -92,6 +92,23 @@ func (s *Server) record(c echo.Context, r rest.Route, err error) {
 	if stated.DryRun {
 		timeout = dryRunTimeout
 	}
+	s.writeRecord(c, action, timeout)
+}
+
+// recordRejected adds an audit record of a client without a valid token that changed nothing, at a
+// bounded rate.
+func (s *Server) recordRejected(c echo.Context, action metadata.Action) {
+	omitted, ok := s.quiet.admit(&access.Principal{}, true)
+	if !ok {
+		return
+	}
+	action.Omitted = omitted
+	s.writeRecord(c, action, auditTimeout)
+}
+
+// writeRecord adds an audit record of a request that has been executed, also if its client has disconnected. If
+// that is not possible, the record is written to the log.
+func (s *Server) writeRecord(c echo.Context, action metadata.Action, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), timeout)
 	defer cancel()
 	if err := s.registry.RecordAction(ctx, action); err != nil {

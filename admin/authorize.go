@@ -53,20 +53,12 @@ func (s *Server) authorize(c echo.Context, r rest.Route) error {
 	}
 	if !p.Allows(r.Permission) {
 		return &rest.Error{Status: http.StatusForbidden, Message: fmt.Sprintf("%s %s requires the role %s; the token %q has %s",
-			r.Method, c.Request().URL.Path, access.RolesWith(r.Permission), p.Name, joinRoles(p.Roles))}
+			r.Method, c.Request().URL.Path, access.RolesWith(r.Permission), p.Name, access.JoinRoles(p.Roles))}
 	}
 	if p.Limited() {
 		return s.withinLimits(c, r, p)
 	}
 	return nil
-}
-
-func joinRoles(roles []access.Role) string {
-	names := make([]string, len(roles))
-	for i, r := range roles {
-		names[i] = string(r)
-	}
-	return strings.Join(names, ", ")
 }
 
 const (

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/admin/rest"
+	"platform/admin/tokens"
 	"platform/internal/access"
 	"platform/internal/feature"
 	"platform/internal/ids"
@@ -46,7 +47,7 @@ func secured(t *testing.T, principals map[string]access.Principal, configure ...
 			return g, true
 		}
 		stored, ok := w.store.Token(id)
-		return GrantOf(&stored), ok
+		return tokens.GrantOf(&stored), ok
 	}
 	return w
 }
@@ -67,12 +68,12 @@ func byRole() map[string]access.Principal {
 // Every route requires a permission that some role has: otherwise all callers or none could use
 // it.
 func TestEveryRouteRequiresAPermission(t *testing.T) {
-	public := []string{"/health", "/openapi", "/errors", "/errors/:code", "/whoami", loginPath, loginStartPath, loginReturnPath, loginTokenPath, logoutPath}
+	public := []string{"/health", "/openapi", "/errors", "/errors/:code", "/whoami", "/login", "/login/start", "/login/callback", "/login/token", "/logout"}
 	w := newTestServer(t, func(c *Config) { c.Metrics = http.NotFoundHandler() })
 	for _, r := range w.routes() {
 		if r.Permission == access.Public {
 			require.Contains(t, public, r.Path)
-			require.True(t, r.Method == http.MethodGet || r.Path == loginTokenPath || r.Path == logoutPath, r.Path)
+			require.True(t, r.Method == http.MethodGet || r.Path == "/login/token" || r.Path == "/logout", r.Path)
 			continue
 		}
 		require.Contains(t, access.Permissions, r.Permission, r.Path)

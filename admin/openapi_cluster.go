@@ -60,24 +60,6 @@ var clusterOperations = map[string]operation{
 		Query:     []object{forceParameter("Proceed although nodes do not respond or do not have the key.")},
 		Responses: openapi.OK("The keys after it", secretsView{}), Errors: []int{400, 409, 503},
 	},
-	"PUT /cluster/authority": {
-		ID: "put_authority", Tag: "cluster", Summary: "Store the authority that issues the certificates of nodes, its key encrypted. Needs TLS or a client on the same machine, and feature level 4",
-		Body:      authorityRequest{},
-		Responses: openapi.OK("The authority", authorityView{}), Errors: []int{400, 403, 409, 415, 422, 503},
-	},
-	"POST /cluster/join-tokens": {
-		ID: "create_join_token", Tag: "cluster", Summary: "Create a token with which one new node gets its certificate. Its text is in the response and cannot be read again. Needs feature level 4",
-		Body:      joinTokenRequest{},
-		Responses: responses{openapi.Returns(http.StatusCreated, "The join token", createdJoinToken{})}, Errors: []int{400, 409, 415, 422, 503},
-	},
-	"GET /cluster/join-tokens": {
-		ID: "list_join_tokens", Tag: "cluster", Summary: "List the join tokens, the oldest first",
-		Responses: openapi.OK("The join tokens", openapi.ListOf[joinTokenView]("join_tokens")),
-	},
-	"DELETE /cluster/join-tokens/:join_token": {
-		ID: "revoke_join_token", Tag: "cluster", Summary: "Revoke a join token. A certificate that was issued for it remains valid",
-		Responses: openapi.OK("The revoked join token", joinTokenView{}), Errors: []int{404, 503},
-	},
 	"POST /cluster/provision": {
 		ID: "provision_cluster", Tag: "cluster", Summary: "Create the cluster explicitly",
 		Body:      provisioning{},
@@ -133,15 +115,6 @@ func forceParameter(meaning string) object {
 }
 
 var clusterFieldMeanings = map[string]string{
-	"PutAuthorityRequest.certificate":   "Certificate of the authority in PEM format.",
-	"PutAuthorityRequest.key":           "Its key in PEM format. It is stored only encrypted.",
-	"Authority.sha256":                  "Hash of the certificate, by which new nodes recognize the cluster.",
-	"CreateJoinTokenRequest.node":       "The only node that may use the token, also one that is a member and has lost its certificate. Without it, any new node may.",
-	"CreateJoinTokenRequest.expires_in": "How long the token is valid, at most 7d; 1h without it.",
-	"CreatedJoinToken.token":            "The token itself.",
-	"JoinToken.node":                    "The only node that may use it. Absent: any new node.",
-	"JoinToken.used_by":                 "The node that has used it.",
-
 	"ClusterHealth.status":                "healthy; degraded: all is served, with less redundancy than configured; unavailable: something is not served.",
 	"ClusterHealth.feature_level":         "Determines the formats that the nodes may write; see `platform cluster status --extra`.",
 	"ClusterHealth.problems":              "Problems, the most severe first.",

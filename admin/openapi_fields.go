@@ -1,7 +1,7 @@
 package admin
 
 // fieldSchemas contains the schemas that cannot be derived from the types of the fields.
-var fieldSchemas = merge(specialRegistryFields, specialClusterFields, specialSecurityFields)
+var fieldSchemas = merge(specialRegistryFields, specialClusterFields)
 
 var specialRegistryFields = map[string]object{
 	"JournalEntry.entry_type": {"type": "string", "examples": []string{"Command: Run", "Notification: Sleep"}},
@@ -9,7 +9,7 @@ var specialRegistryFields = map[string]object{
 }
 
 // fieldMeanings contains descriptions of fields whose names are not self-explanatory.
-var fieldMeanings = merge(registryFieldMeanings, clusterFieldMeanings, securityFieldMeanings)
+var fieldMeanings = merge(registryFieldMeanings, clusterFieldMeanings, auditFieldMeanings)
 
 var registryFieldMeanings = map[string]string{
 	"Error.field":                         "Field of the request, or property of a Kafka client, that is wrong, if it is one.",

@@ -8,6 +8,7 @@ import (
 	"platform/admin/flow"
 	"platform/admin/openapi"
 	"platform/admin/subscriptions"
+	"platform/admin/tokens"
 )
 
 // tags are the groups of operations.
@@ -50,7 +51,7 @@ var errorMeanings = map[int]string{
 }
 
 // descriptions are those of all routes.
-var descriptions = openapi.Join(deployments.Description, flow.Description, subscriptions.Description, openapi.Part{
+var descriptions = openapi.Join(deployments.Description, flow.Description, subscriptions.Description, tokens.Description, openapi.Part{
 	Operations: remainingOperations,
 	Schemas:    openapi.Schemas{Names: componentNames, Types: typeSchemas, Fields: fieldSchemas, FieldMeanings: fieldMeanings},
 })
@@ -58,7 +59,7 @@ var descriptions = openapi.Join(deployments.Description, flow.Description, subsc
 // remainingOperations describes the routes of this package, by method and path.
 var remainingOperations = merge(
 	invocationOperations, stateOperations, journalOperations,
-	serverOperations, clusterOperations, queryOperations, liveOperations, jobOperationsAPI, securityOperations,
+	serverOperations, clusterOperations, queryOperations, liveOperations, jobOperationsAPI, auditOperations,
 )
 
 func merge[V any](tables ...map[string]V) map[string]V {

@@ -66,10 +66,6 @@ func (s *Server) routes() []rest.Route {
 		rest.Delete(logLevelsPath, access.Administer, s.resetLogLevels),
 		rest.Get("/cluster/secrets", access.View, s.getSecrets),
 		rest.Post("/cluster/secrets/rotate", access.Administer, s.rotateSecrets),
-		rest.Put("/cluster/authority", access.Administer, s.putAuthority),
-		rest.Post("/cluster/join-tokens", access.Administer, s.createJoinToken),
-		rest.Get("/cluster/join-tokens", access.Secure, s.listJoinTokens),
-		rest.Delete("/cluster/join-tokens/:join_token", access.Secure, s.revokeJoinToken),
 		rest.Post("/cluster/provision", access.Administer, s.provision),
 		rest.Get("/cluster/nodes", access.View, s.listNodes),
 		rest.Get("/cluster/nodes/:node", access.View, s.getNode),
@@ -86,20 +82,11 @@ func (s *Server) routes() []rest.Route {
 		rest.Delete("/jobs/:job", access.Operate, s.stopJob),
 		rest.Get("/stats", access.View, s.getStats),
 		rest.Get(eventsPath, access.View, s.streamEvents),
-		rest.Post("/tokens", access.Secure, s.createToken),
-		rest.Get("/tokens", access.Secure, s.listTokens),
-		rest.Delete("/tokens/:token", access.Secure, s.revokeToken),
-		rest.Get(loginPath, access.Public, s.loginOptions),
-		rest.Get(loginStartPath, access.Public, s.startLogin),
-		rest.Get(loginReturnPath, access.Public, s.finishLogin),
-		rest.Post(loginTokenPath, access.Public, s.exchangeToken),
-		rest.Post(logoutPath, access.Public, s.logout),
-		rest.Get("/whoami", access.Public, s.whoAmI),
 		rest.Get("/audit", access.Secure, s.listAudit),
 		rest.Get("/audit/verification", access.Secure, s.verifyAudit),
 		rest.Get("/errors", access.Public, s.listErrors),
 		rest.Get("/errors/:code", access.Public, s.getError),
-	}, s.flow.Routes(), s.subscriptions.Routes())
+	}, s.flow.Routes(), s.subscriptions.Routes(), s.tokens.Routes())
 	if s.cfg.Metrics != nil {
 		list = append(list, rest.Get(metricsPath, access.Metrics, echo.WrapHandler(s.cfg.Metrics)))
 	}

@@ -18,6 +18,7 @@ import (
 	"platform/admin/query"
 	"platform/admin/rest"
 	"platform/admin/subscriptions"
+	"platform/admin/tokens"
 	"platform/admin/ui"
 	"platform/internal/access"
 	"platform/internal/access/oidc"
@@ -35,11 +36,10 @@ type Registry interface {
 	flow.Registry
 	jobRegistry
 	failureMarkRegistry
-	tokenRegistry
+	tokens.Registry
 	auditLog
 	subscriptions.Registry
 	secretRegistry
-	authorityRegistry
 	memberRegistry
 }
 
@@ -113,7 +113,7 @@ type Config struct {
 	// SecurityMode is security.mode, which GET /whoami returns.
 	SecurityMode string
 	// NodeTLS is how this node authenticates others.
-	NodeTLS NodeTLS
+	NodeTLS tokens.NodeTLS
 	// AuditReads records reads of payloads in the audit log.
 	AuditReads bool
 	// Node is the name of this node, for the audit log.
@@ -156,12 +156,12 @@ type Server struct {
 	active        atomic.Int64
 	shares        *access.Shares // of active
 	quiet         quietRequests
-	logins        *access.Quotas
 	crossOrigin   *http.CrossOriginProtection
 	hub           *events.Hub
 	deployments   *deployments.Server
 	flow          *flow.Server
 	subscriptions *subscriptions.Server
+	tokens        *tokens.Server
 
 	described   sync.Once // covers description, the OpenAPI document
 	description object
@@ -190,11 +190,14 @@ func New(cfg Config, registry Registry, discoverer deployments.Discoverer, invoc
 		MaxSubscriptions: cfg.Limits.Subscriptions, MaxKafkaClusters: cfg.Limits.KafkaClusters, FlowControl: cfg.FlowControl,
 		RequireSharedKey: s.requireSharedKey, Now: cfg.now,
 	})
+	s.tokens = tokens.New(tokens.Config{
+		Registry: registry, Bodies: s.bodies, Authenticator: cfg.Authenticator, Login: cfg.Login, SessionLifetime: cfg.SessionLifetime,
+		SecurityMode: cfg.SecurityMode, NodeTLS: cfg.NodeTLS, Node: cfg.Node, Explain: s.explain, RecordRejected: s.recordRejected, Now: cfg.now, Logger: cfg.Logger,
+	})
 	if !cfg.DisableUI {
 		s.ui = ui.New(ui.Options{Ingress: s.ingressEndpoint})
 	}
 	s.quiet.by = map[string]*quietPrincipal{}
-	s.logins = access.NewQuotas(loginRate, 0)
 	s.shares = access.NewShares(cfg.Limits.ConcurrentRequests)
 	s.crossOrigin = http.NewCrossOriginProtection()
 	for _, origin := range cfg.AllowedOrigins {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/admin/tokens"
 	"platform/internal/certs"
 	"platform/internal/cluster/enroll"
 	"platform/internal/feature"
@@ -21,7 +22,7 @@ import (
 func authorityBody(t *testing.T, a *certs.Authority) string {
 	key, err := a.KeyPEM()
 	require.NoError(t, err)
-	body, err := json.Marshal(authorityRequest{Certificate: string(a.CertPEM()), Key: string(key)})
+	body, err := json.Marshal(map[string]string{"certificate": string(a.CertPEM()), "key": string(key)})
 	require.NoError(t, err)
 	return string(body)
 }
@@ -39,7 +40,7 @@ func (w *testServer) putAuthority(t *testing.T, from, body string) *http.Respons
 func TestJoinTokensNeedAnAuthority(t *testing.T) {
 	trusted := map[string]bool{}
 	w := newTestServer(t, func(c *Config) {
-		c.NodeTLS = NodeTLS{Mode: "require", Trusts: func(a *x509.Certificate) bool { return trusted[string(a.Raw)] }}
+		c.NodeTLS = tokens.NodeTLS{Mode: "require", Trusts: func(a *x509.Certificate) bool { return trusted[string(a.Raw)] }}
 	})
 	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "localcluster", Partitions: 2, FeatureLevel: feature.Level4})
 	require.NoError(t, err)
@@ -63,7 +64,7 @@ func TestJoinTokensNeedAnAuthority(t *testing.T) {
 	for _, body := range []string{`{"node":"a/b"}`, `{"node":"` + strings.Repeat("n", 200) + `"}`, `{"expires_in":"8d"}`, `{"expires_in":"0s"}`} {
 		requireStatus(t, http.StatusUnprocessableEntity, w.ask(t, "POST", "/cluster/join-tokens", body))
 	}
-	var created createdJoinToken
+	var created struct{ Token string }
 	require.NoError(t, json.Unmarshal([]byte(requireStatus(t, http.StatusCreated, w.ask(t, "POST", "/cluster/join-tokens", `{"node":"n4","expires_in":"15m"}`))), &created))
 	token, err := enroll.ParseToken(created.Token)
 	require.NoError(t, err)

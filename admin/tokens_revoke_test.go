@@ -30,7 +30,7 @@ func TestTokensThatANodeDoesNotKnowYetAreRevoked(t *testing.T) {
 		_, err := w.store.CreateToken(t.Context(), metadata.Token{ID: secret.ID, Hash: secret.Hash[:], Name: "new-" + string(role), Roles: []string{string(role)}})
 		require.NoError(t, err)
 	}
-	w.registry = laggingTokens{w.store}
+	w.restart(laggingTokens{w.store})
 	revoke := func(as, token string) (int, string) {
 		r := httptest.NewRequest(http.MethodDelete, origin+"/tokens/"+token, nil)
 		w.as(as)(r)

@@ -88,6 +88,15 @@ func RolesWith(p Permission) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
+// JoinRoles returns the names of roles, separated by commas.
+func JoinRoles(roles []Role) string {
+	names := make([]string, len(roles))
+	for i, r := range roles {
+		names[i] = string(r)
+	}
+	return strings.Join(names, ", ")
+}
+
 // ParseRoles checks names of roles.
 func ParseRoles(names []string) ([]Role, error) {
 	var roles []Role

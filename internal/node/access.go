@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"platform/admin"
+	"platform/admin/tokens"
 	"platform/internal/access"
 	"platform/internal/access/jwt"
 	"platform/internal/access/oidc"
@@ -32,7 +32,7 @@ type accessControl struct {
 	// certificates maps certificates of clients to roles; nil: none.
 	certificates *access.Certificates
 
-	uses     admin.TokenUses
+	uses     tokens.Uses
 	failures *access.Failures
 }
 
@@ -56,14 +56,14 @@ func openAccess(cfg *config.Config, l listeners, dir *datadir.Dir, log *slog.Log
 			return nil, err
 		}
 	}
-	administrator := admin.LocalToken{File: cfg.Security.AdminTokenFile, Required: a.required, Dir: dir, URL: cfg.Admin.AdvertisedURL(l.admin.Addr()), Log: log}
+	administrator := tokens.LocalToken{File: cfg.Security.AdminTokenFile, Required: a.required, Dir: dir, URL: cfg.Admin.AdvertisedURL(l.admin.Addr()), Log: log}
 	token, err := administrator.Read()
 	if err != nil {
 		return nil, err
 	}
 	if token != "" {
 		hash := access.Hash(token)
-		a.static = []access.Grant{{Principal: access.Principal{Name: "admin", Token: admin.LocalTokenFile, Roles: []access.Role{access.Admin}}, Hash: hash[:]}}
+		a.static = []access.Grant{{Principal: access.Principal{Name: "admin", Token: tokens.LocalTokenFile, Roles: []access.Role{access.Admin}}, Hash: hash[:]}}
 	}
 	return a, nil
 }
@@ -162,7 +162,7 @@ func (a *accessControl) authenticator(port string, required bool, store *metadat
 		auth.Issued = func() bool { return a.oidc != nil || len(store.Tokens()) > 0 }
 		auth.Grant = func(id string) (access.Grant, bool) {
 			t, known := store.Token(id)
-			return admin.GrantOf(&t), known && a.accept(&t)
+			return tokens.GrantOf(&t), known && a.accept(&t)
 		}
 	}
 	return auth

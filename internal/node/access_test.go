@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"platform/admin"
+	"platform/admin/tokens"
 	"platform/internal/access"
 	"platform/internal/cluster/datadir"
 	"platform/internal/config"
@@ -51,7 +51,7 @@ func TestTokensHoldOnAllNodes(t *testing.T) {
 	dir := c.nodes[0].cfg.BaseDir
 	admins := make([]string, 3)
 	for i := range c.nodes {
-		path := filepath.Join(dir, fmt.Sprintf("n%d", i+1), admin.LocalTokenFile)
+		path := filepath.Join(dir, fmt.Sprintf("n%d", i+1), tokens.LocalTokenFile)
 		require.Eventually(t, func() bool {
 			text, err := os.ReadFile(path)
 			admins[i] = strings.TrimSpace(string(text))
@@ -173,18 +173,18 @@ func TestTheTokenOfTheAdministratorIsWrittenInOneStep(t *testing.T) {
 	dir, err := datadir.Open(t.TempDir(), "n1")
 	require.NoError(t, err)
 	defer dir.Close()
-	token := admin.LocalToken{Required: true, Dir: dir, Log: slog.New(slog.DiscardHandler)}
+	token := tokens.LocalToken{Required: true, Dir: dir, Log: slog.New(slog.DiscardHandler)}
 	// The remainder of an interrupted start, which other users can read.
-	require.NoError(t, os.WriteFile(dir.In(admin.LocalTokenFile+".new"), nil, 0o644))
+	require.NoError(t, os.WriteFile(dir.In(tokens.LocalTokenFile+".new"), nil, 0o644))
 	created, err := token.Read()
 	require.NoError(t, err)
-	info, err := os.Stat(dir.In(admin.LocalTokenFile))
+	info, err := os.Stat(dir.In(tokens.LocalTokenFile))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	again, err := token.Read()
 	require.NoError(t, err)
 	require.Equal(t, created, again)
-	require.NoFileExists(t, dir.In(admin.LocalTokenFile+".new"))
+	require.NoFileExists(t, dir.In(tokens.LocalTokenFile+".new"))
 }
 
 func strictConfig(t *testing.T) string {

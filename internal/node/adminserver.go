@@ -13,6 +13,7 @@ import (
 	"platform/admin"
 	"platform/admin/backend"
 	"platform/admin/query"
+	"platform/admin/tokens"
 	"platform/flowcontrol"
 	"platform/internal/access"
 	"platform/internal/config"
@@ -47,7 +48,7 @@ func (n *Node) adminHandler(ctx context.Context, engine *query.Engine, members *
 		RoutingHeaders:  c.DeploymentRoutingHeaders,
 		Node:            n.files.self.Node,
 		SecurityMode:    string(n.cfg.Security.Mode),
-		NodeTLS:         admin.NodeTLS{Mode: string(n.cfg.Security.NodeTLS.Mode), Managed: n.cfg.Security.NodeTLS.Managed(), Trusts: n.keys.nodes.Trusts},
+		NodeTLS:         tokens.NodeTLS{Mode: string(n.cfg.Security.NodeTLS.Mode), Managed: n.cfg.Security.NodeTLS.Managed(), Trusts: n.keys.nodes.Trusts},
 		AuditReads:      n.cfg.Security.AuditReads,
 		Authenticator:   authenticator,
 		Login:           n.access.oidc,

@@ -1,7 +1,6 @@
-package admin
+package tokens
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -16,14 +15,8 @@ import (
 )
 
 const (
-	loginPath       = "/login"
-	loginStartPath  = "/login/start"
-	loginReturnPath = oidc.CallbackPath
-	loginTokenPath  = "/login/token"
-	logoutPath      = "/logout"
-)
-
-const (
+	// startPath begins a login in a browser.
+	startPath = "/login/start"
 	// loginTimeout is the time that a user has to log in at the identity provider.
 	loginTimeout = 10 * time.Minute
 	// loginRate bounds the logins of an address, which cause requests to the identity provider.
@@ -52,7 +45,7 @@ func (s *Server) loginOptions(c echo.Context) error {
 	if p := s.cfg.Login; p != nil {
 		view.OIDC = &oidcView{Issuer: p.Issuer(), CLIClientID: p.CLIClientID(), Scopes: p.Scopes()}
 		if p.Origin() != "" {
-			view.OIDC.StartURL = p.Origin() + loginStartPath
+			view.OIDC.StartURL = p.Origin() + startPath
 		}
 	}
 	return rest.Respond(c, http.StatusOK, view)
@@ -141,7 +134,7 @@ type sessionView struct {
 // exchangeToken creates the session of a user of the command line.
 func (s *Server) exchangeToken(c echo.Context) error {
 	var r exchangeRequest
-	if err := s.bodies.ReadJSON(c, &r); err != nil {
+	if err := s.cfg.Bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	if err := s.admitLogin(c, s.cfg.Login != nil); err != nil {
@@ -172,7 +165,7 @@ func (s *Server) createSession(c echo.Context, account *oidc.Account) (access.Se
 	action.Token = secret.ID
 	token := metadata.Token{
 		ID: secret.ID, Name: account.Name, Hash: secret.Hash[:], CreatedBy: s.cfg.Login.Issuer(), Session: true,
-		ExpiresAt: s.cfg.now().Add(s.cfg.SessionLifetime).Truncate(time.Millisecond).UTC(),
+		ExpiresAt: s.cfg.Now().Add(s.cfg.SessionLifetime).Truncate(time.Millisecond).UTC(),
 	}
 	for _, role := range account.Roles {
 		token.Roles = append(token.Roles, string(role))
@@ -198,17 +191,9 @@ func (s *Server) recordRefusedLogin(c echo.Context, err error) {
 		return
 	}
 	s.log.Info("login refused", "account", refused.Account, "address", rest.RemoteAddress(c.Request()), "reason", refused.Message)
-	omitted, ok := s.quiet.admit(&access.Principal{}, true)
-	if !ok {
-		return
-	}
 	action := s.loginAction(c)
-	action.Principal, action.Status, action.Outcome, action.Omitted = refused.Account, uint32(loginFailure(err).Status), refused.Message, omitted
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), auditTimeout)
-	defer cancel()
-	if err := s.registry.RecordAction(ctx, action); err != nil {
-		s.log.Error("refused login not recorded in the audit log", "err", err, "principal", action.Principal, "address", action.Address)
-	}
+	action.Principal, action.Status, action.Outcome = refused.Account, uint32(loginFailure(err).Status), refused.Message
+	s.cfg.RecordRejected(c, action)
 }
 
 // loggedOut is the response to a logout.
@@ -274,5 +259,5 @@ func redirect(c echo.Context, address string) error {
 // retryAddress is the link of a page that reports a failed login. It lets the user choose an account:
 // otherwise the provider could log in the refused one again without a prompt.
 func retryAddress(c echo.Context) string {
-	return loginStartPath + "?" + url.Values{"return": {oidc.LocalPage(c.QueryParam("return"))}, chooseParameter: {"account"}}.Encode()
+	return startPath + "?" + url.Values{"return": {oidc.LocalPage(c.QueryParam("return"))}, chooseParameter: {"account"}}.Encode()
 }

@@ -1,4 +1,4 @@
-package admin
+package tokens
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 
 func TestUsesOfTokensAreRecordedSparsely(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
-	uses := new(TokenUses)
+	uses := new(Uses)
 	stored := map[string]metadata.Token{"new": {}, "recent": {LastUsed: now.Add(-time.Minute)}, "old": {LastUsed: now.Add(-time.Hour)}}
 	find := func(id string) (metadata.Token, bool) { t, ok := stored[id]; return t, ok }
 	for id := range stored {

@@ -1,4 +1,4 @@
-package admin
+package tokens
 
 import (
 	"bytes"
@@ -51,7 +51,7 @@ var loginPage = template.Must(template.New("login").Parse(`<!doctype html>
 func (s *Server) loginFailed(c echo.Context, err error) error {
 	f := loginFailure(err)
 	if f == nil {
-		f = s.explain(c.Request(), err)
+		f = s.cfg.Explain(c.Request(), err)
 	}
 	if errors.Is(err, oidc.ErrUnavailable) {
 		s.log.Warn("login with the identity provider failed", "err", err)

@@ -1,9 +1,7 @@
-package admin
+package tokens
 
 import (
 	"cmp"
-	"context"
-	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"net/http"
@@ -21,30 +19,8 @@ import (
 	"platform/metadata"
 )
 
-// authorityRegistry stores what issues the certificates of nodes.
-type authorityRegistry interface {
-	// Authority returns the authority that issues certificates of nodes; false if there is none.
-	Authority() (metadata.Authority, bool)
-	PutAuthority(ctx context.Context, certificate []byte, key string) error
-	JoinTokens() []metadata.JoinToken
-	CreateJoinToken(ctx context.Context, token metadata.JoinToken, validity time.Duration) (metadata.JoinToken, error)
-	RevokeJoinToken(ctx context.Context, id string) (metadata.JoinToken, error)
-}
-
 // defaultJoinTokenValidity is the validity of a join token unless the request has another one.
 const defaultJoinTokenValidity = time.Hour
-
-// NodeTLS is how this node authenticates others.
-type NodeTLS struct {
-	// Mode is security.node-tls.mode.
-	Mode string
-	// Managed reports that the node gets its certificate from the cluster, and then also trusts an
-	// authority that is stored.
-	Managed bool
-	// Trusts reports whether the node trusts certificates that an authority issues. It is not
-	// called in mode off.
-	Trusts func(authority *x509.Certificate) bool
-}
 
 // joinTokenRequest is the body of POST /cluster/join-tokens.
 type joinTokenRequest struct {
@@ -74,7 +50,7 @@ type createdJoinToken struct {
 // node, and nodes are trusted.
 func (s *Server) createJoinToken(c echo.Context) error {
 	var r joinTokenRequest
-	if err := s.bodies.ReadJSON(c, &r); err != nil {
+	if err := s.cfg.Bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	if r.Node != "" && !certs.ValidName(r.Node) {
@@ -142,7 +118,7 @@ func (s *Server) revokeJoinToken(c echo.Context) error {
 func (s *Server) viewJoinToken(t *metadata.JoinToken) joinTokenView {
 	view := joinTokenView{
 		ID: t.ID, Node: t.Node, CreatedBy: t.CreatedBy, CreatedAt: rest.TimestampOf(t.CreatedAt), ExpiresAt: rest.TimestampOf(t.ExpiresAt),
-		Expired: !s.cfg.now().Before(t.ExpiresAt), UsedBy: t.UsedBy,
+		Expired: !s.cfg.Now().Before(t.ExpiresAt), UsedBy: t.UsedBy,
 	}
 	if !t.UsedAt.IsZero() {
 		view.UsedAt = rest.TimestampOf(t.UsedAt)
@@ -170,7 +146,7 @@ func (s *Server) putAuthority(c echo.Context) error {
 		return &rest.Error{Status: http.StatusForbidden, Message: "the key of an authority is accepted only with TLS (admin.tls) or from the machine of the node"}
 	}
 	var r authorityRequest
-	if err := s.bodies.ReadJSON(c, &r); err != nil {
+	if err := s.cfg.Bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	a, err := certs.ParseAuthority([]byte(r.Certificate), []byte(r.Key))
@@ -185,7 +161,7 @@ func (s *Server) putAuthority(c echo.Context) error {
 	switch {
 	case name != cluster.Name:
 		return rest.Unprocessable("the authority is that of cluster %q, and this is cluster %q", name, cluster.Name)
-	case !s.cfg.now().Before(a.Cert.NotAfter):
+	case !s.cfg.Now().Before(a.Cert.NotAfter):
 		return rest.Unprocessable("the certificate of the authority has expired on %s", a.Cert.NotAfter.Format(time.DateOnly))
 	case s.cfg.NodeTLS.Mode != "off" && !s.cfg.NodeTLS.Managed && !s.cfg.NodeTLS.Trusts(a.Cert):
 		return rest.Unprocessable("this node does not trust the authority; add its certificate to security.node-tls.ca-file of all nodes first")

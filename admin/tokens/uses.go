@@ -1,4 +1,4 @@
-package admin
+package tokens
 
 import (
 	"context"
@@ -16,15 +16,15 @@ const (
 	useGranularity = 10 * time.Minute
 )
 
-// TokenUses collects the uses of tokens on a node and records them in the metadata, seldom. The
+// Uses collects the uses of tokens on a node and records them in the metadata, seldom. The
 // zero value is ready to use.
-type TokenUses struct {
+type Uses struct {
 	mu   sync.Mutex // covers last
 	last map[string]time.Time
 }
 
 // Add notes the use of a token in memory.
-func (u *TokenUses) Add(id string, at time.Time) {
+func (u *Uses) Add(id string, at time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.last == nil {
@@ -36,7 +36,7 @@ func (u *TokenUses) Add(id string, at time.Time) {
 }
 
 // Run records the uses until ctx ends.
-func (u *TokenUses) Run(ctx context.Context, store *metadata.Store, log *slog.Logger) error {
+func (u *Uses) Run(ctx context.Context, store *metadata.Store, log *slog.Logger) error {
 	tick := time.NewTicker(usePeriod)
 	defer tick.Stop()
 	for {
@@ -56,7 +56,7 @@ func (u *TokenUses) Run(ctx context.Context, store *metadata.Store, log *slog.Lo
 }
 
 // due returns the uses to be recorded, and forgets all others.
-func (u *TokenUses) due(find func(string) (metadata.Token, bool)) (uses []metadata.TokenUse) {
+func (u *Uses) due(find func(string) (metadata.Token, bool)) (uses []metadata.TokenUse) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for id, at := range u.last {

@@ -1,7 +1,6 @@
-package admin
+package tokens
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,15 +17,6 @@ import (
 	"platform/invoker/discovery"
 	"platform/metadata"
 )
-
-// tokenRegistry stores access tokens.
-type tokenRegistry interface {
-	Tokens() []metadata.Token
-	ConfirmedTokens(context.Context) ([]metadata.Token, error)
-	Token(id string) (metadata.Token, bool)
-	CreateToken(context.Context, metadata.Token) (metadata.Token, error)
-	RevokeToken(ctx context.Context, id string) (metadata.Token, error)
-}
 
 // tokenRequest is the body of POST /tokens.
 type tokenRequest struct {
@@ -61,7 +51,7 @@ type createdToken struct {
 
 func (s *Server) createToken(c echo.Context) error {
 	var r tokenRequest
-	if err := s.bodies.ReadJSON(c, &r); err != nil {
+	if err := s.cfg.Bodies.ReadJSON(c, &r); err != nil {
 		return err
 	}
 	if r.Name = strings.TrimSpace(r.Name); r.Name == "" {
@@ -91,7 +81,7 @@ func (s *Server) createToken(c echo.Context) error {
 	p := access.From(c.Request().Context())
 	for _, role := range roles {
 		if !p.Grants(role) {
-			return &rest.Error{Status: http.StatusForbidden, Message: fmt.Sprintf("only a token with the permissions of the role %s can grant it; %q has the roles %s", role, p.Name, joinRoles(p.Roles))}
+			return &rest.Error{Status: http.StatusForbidden, Message: fmt.Sprintf("only a token with the permissions of the role %s can grant it; %q has the roles %s", role, p.Name, access.JoinRoles(p.Roles))}
 		}
 	}
 	secret := access.NewSecret()
@@ -105,14 +95,14 @@ func (s *Server) createToken(c echo.Context) error {
 		if r.ExpiresIn.Std() <= 0 {
 			return rest.Unprocessable("the field 'expires_in' must be above 0")
 		}
-		token.ExpiresAt = time.Now().Add(r.ExpiresIn.Std()).Truncate(time.Millisecond).UTC()
+		token.ExpiresAt = s.cfg.Now().Add(r.ExpiresIn.Std()).Truncate(time.Millisecond).UTC()
 	}
 	rest.Concerns(c, token.ID+" "+token.Name)
 	token, err = s.registry.CreateToken(c.Request().Context(), token)
 	if err != nil {
 		return tokenError(err)
 	}
-	return rest.Respond(c, http.StatusCreated, createdToken{secret.Text, viewToken(&token)})
+	return rest.Respond(c, http.StatusCreated, createdToken{secret.Text, s.viewToken(&token)})
 }
 
 func tokenError(err error) error {
@@ -130,7 +120,7 @@ func tokenError(err error) error {
 func (s *Server) listTokens(c echo.Context) error {
 	views := []tokenView{}
 	for _, t := range s.registry.Tokens() {
-		views = append(views, viewToken(&t))
+		views = append(views, s.viewToken(&t))
 	}
 	slices.SortFunc(views, func(a, b tokenView) int { return strings.Compare(a.Name, b.Name) })
 	return rest.Respond(c, http.StatusOK, map[string]any{"tokens": views})
@@ -162,7 +152,7 @@ func (s *Server) revokeToken(c echo.Context) error {
 	if revoked.ID == "" {
 		return tokenError(metadata.ErrTokenNotFound)
 	}
-	return rest.Respond(c, http.StatusOK, viewToken(&revoked))
+	return rest.Respond(c, http.StatusOK, s.viewToken(&revoked))
 }
 
 // tokensNamed returns the token with an ID, or those with a name. If there is none, the
@@ -185,11 +175,11 @@ func tokensNamed(tokens []metadata.Token, text string) (named []metadata.Token) 
 	return named
 }
 
-func viewToken(t *metadata.Token) tokenView {
+func (s *Server) viewToken(t *metadata.Token) tokenView {
 	view := tokenView{
 		ID: t.ID, Name: t.Name, Roles: t.Roles, Services: t.Services, Scopes: t.Scopes, CreatedBy: t.CreatedBy, CreatedAt: rest.TimestampOf(t.CreatedAt),
 		Session: t.Session,
-		Expired: !t.ExpiresAt.IsZero() && !time.Now().Before(t.ExpiresAt),
+		Expired: !t.ExpiresAt.IsZero() && !s.cfg.Now().Before(t.ExpiresAt),
 	}
 	if !t.ExpiresAt.IsZero() {
 		view.ExpiresAt = rest.TimestampOf(t.ExpiresAt)
@@ -198,46 +188,6 @@ func viewToken(t *metadata.Token) tokenView {
 		view.LastUsed = rest.TimestampOf(t.LastUsed)
 	}
 	return view
-}
-
-// whoAmIView contains the permissions of a request.
-type whoAmIView struct {
-	Name        string              `json:"name,omitempty"`
-	TokenID     string              `json:"token_id,omitempty"`
-	Roles       []access.Role       `json:"roles"`
-	Permissions []access.Permission `json:"permissions"`
-	Services    []string            `json:"services,omitempty"`
-	Scopes      []string            `json:"scopes,omitempty"`
-	// Session reports that the client has logged in with an identity provider, until ExpiresAt.
-	Session   bool           `json:"session,omitempty"`
-	ExpiresAt rest.Timestamp `json:"expires_at,omitzero"`
-	// TokenRequired reports whether requests without a token are rejected.
-	TokenRequired bool `json:"token_required"`
-	// Mode is security.mode.
-	Mode string `json:"security_mode,omitempty"`
-}
-
-func (s *Server) whoAmI(c echo.Context) error {
-	p := access.From(c.Request().Context())
-	view := whoAmIView{
-		Name: p.Name, TokenID: p.Token, Roles: p.Roles, Permissions: []access.Permission{}, Services: p.Services, Scopes: p.Scopes,
-		TokenRequired: s.cfg.Authenticator.Required, Mode: s.cfg.SecurityMode,
-	}
-	if t, known := s.registry.Token(p.Token); known {
-		view.Session = t.Session
-		if !t.ExpiresAt.IsZero() {
-			view.ExpiresAt = rest.TimestampOf(t.ExpiresAt)
-		}
-	}
-	if view.Roles == nil {
-		view.Roles = []access.Role{}
-	}
-	for _, permission := range access.Permissions {
-		if p.Allows(permission) {
-			view.Permissions = append(view.Permissions, permission)
-		}
-	}
-	return rest.Respond(c, http.StatusOK, view)
 }
 
 // GrantOf returns the grant of a token.

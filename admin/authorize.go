@@ -46,7 +46,7 @@ func (s *Server) authorize(c echo.Context, r rest.Route) error {
 	}
 	p := access.From(c.Request().Context())
 	if len(p.Roles) == 0 {
-		s.cfg.Authenticator.Refused(c.Request())
+		s.cfg.Authenticator.Rejected(c.Request())
 		c.Response().Header().Set("WWW-Authenticate", `Bearer realm="platform"`)
 		return &rest.Error{Status: http.StatusUnauthorized, Message: access.ErrUnauthenticated.Error() +
 			"; send one in the header Authorization: Bearer plt_…, or use `platform login`. The token of the administrator is the one in security.admin-token-file or PLATFORM_ADMIN_TOKEN, or else in the file admin.token in the data directory of this node"}
@@ -76,7 +76,7 @@ var unlimitedRoutes = []string{"/version", "/services", "/query/tables"}
 // withinLimits returns an error if a principal that is limited to services or scopes must not use a
 // route. It narrows the query of listings to the limits.
 func (s *Server) withinLimits(c echo.Context, r rest.Route, p *access.Principal) error {
-	refusal := outsideLimits(p)
+	rejection := outsideLimits(p)
 	names := c.ParamNames()
 	switch {
 	case slices.Contains(unlimitedRoutes, r.Path):
@@ -84,7 +84,7 @@ func (s *Server) withinLimits(c echo.Context, r rest.Route, p *access.Principal)
 	case r.Path == queryPath:
 		return nil // the tables contain only what is within the limits
 	case slices.Contains(listings, r.Path):
-		return narrow(c, p, refusal)
+		return narrow(c, p, rejection)
 	case r.Path == batchPath:
 		return nil // the handler checks each invocation
 	case slices.Contains(names, "invocation_id"):
@@ -102,7 +102,7 @@ func (s *Server) withinLimits(c echo.Context, r rest.Route, p *access.Principal)
 			return nil
 		}
 	}
-	return refusal
+	return rejection
 }
 
 func outsideLimits(p *access.Principal) *rest.Error {
@@ -120,9 +120,9 @@ func limitsOf(p *access.Principal) string {
 	return strings.Join(parts, " and ")
 }
 
-// narrow restricts the filters of a listing to the limits of a principal. It returns refusal if a
+// narrow restricts the filters of a listing to the limits of a principal. It returns rejection if a
 // requested value is outside them.
-func narrow(c echo.Context, p *access.Principal, refusal error) error {
+func narrow(c echo.Context, p *access.Principal, rejection error) error {
 	r := c.Request()
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
 		return rest.BadRequest("the query cannot be decoded: %v", err)
@@ -137,7 +137,7 @@ func narrow(c echo.Context, p *access.Principal, refusal error) error {
 		}
 		for _, value := range query[name] {
 			if !slices.Contains(allowed, value) {
-				return refusal
+				return rejection
 			}
 		}
 	}

@@ -104,7 +104,7 @@ func TestRolesReachTheirRoutesOnly(t *testing.T) {
 				continue
 			}
 			require.False(t, reached, "%s with %s", name, what)
-			if what != "in query" { // which routes refuse in general
+			if what != "in query" { // which routes reject in general
 				require.Equal(t, http.StatusUnauthorized, status, "%s with %s", name, what)
 			}
 		}
@@ -340,7 +340,7 @@ func TestActionsAreAudited(t *testing.T) {
 		do("nobody", "POST", "/tokens", "{}")
 	}
 	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, "GET", "/audit?limit=1000", "", "Authorization", "Bearer "+w.tokens["security"]))), &list))
-	require.Less(t, len(list.Records), 3*quietBurst, "refused requests cannot flood the log")
+	require.Less(t, len(list.Records), 3*quietBurst, "rejected requests cannot flood the log")
 
 	// Nor can they prevent records of what clients with a token try.
 	require.Equal(t, 403, do("viewer", "DELETE", "/deployments/dp_10000000000000000000009", ""))
@@ -528,14 +528,14 @@ func TestActionsOfClientsThatDoNotWaitAreRecorded(t *testing.T) {
 	kill := func(ctx context.Context) {
 		ask(ctx, http.MethodPatch, "/invocations/"+someID.String()+"/kill", "")
 	}
-	w.refuse = map[ids.Invocation]error{someID: rest.ErrNotFound}
+	w.reject = map[ids.Invocation]error{someID: rest.ErrNotFound}
 	for range 2 * quietBurst {
 		kill(t.Context())
 	}
 	before := len(w.records(t))
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	w.refuse[someID] = fmt.Errorf("wait for the outcome: %w", context.Canceled)
+	w.reject[someID] = fmt.Errorf("wait for the outcome: %w", context.Canceled)
 	for range 3 {
 		kill(gone)
 	}

@@ -28,16 +28,16 @@ type Cluster interface {
 	// change is nil.
 	LogLevels(ctx context.Context, nodes []metadata.Node, change *LogLevelsChange) []NodeLogLevels
 	// Transfer moves the leadership of a partition to a node and returns when the node leads. The
-	// leader may move again when leaders are rebalanced. The error can be a *Refusal, including
+	// leader may move again when leaders are rebalanced. The error can be a *Rejection, including
 	// when the node does not become leader in time.
 	Transfer(ctx context.Context, partition uint32, node ids.Node) error
 	// RecoverPartitions recovers partitions that have lost their majority, all of them if ids is
 	// empty: the most recent replica becomes the only one. Entries that only lost replicas had are
 	// lost. With dryRun it returns what it would do. wait has it wait until leaders that have lost their
-	// majority have stepped down; otherwise it uses what is known at the moment. The error can be a *Refusal.
+	// majority have stepped down; otherwise it uses what is known at the moment. The error can be a *Rejection.
 	RecoverPartitions(ctx context.Context, ids []uint32, dryRun, wait bool) ([]PartitionRecovery, error)
 	// RaiseFeatureLevel raises the cluster's feature level to one that all members support, even if
-	// the configuration of a node holds the level. The error can be a *Refusal.
+	// the configuration of a node holds the level. The error can be a *Rejection.
 	RaiseFeatureLevel(ctx context.Context, level uint32) (metadata.Cluster, error)
 }
 

@@ -31,7 +31,7 @@ type fakeCluster struct {
 	waited      bool      // for leaders without a majority
 	transferred [2]uint32 // partition, node
 	raised      uint32    // feature level
-	refusal     error
+	rejection   error
 	logChange   *LogLevelsChange
 	logUntil    time.Time
 }
@@ -94,13 +94,13 @@ func (f *fakeCluster) LogLevels(_ context.Context, nodes []metadata.Node, change
 
 func (f *fakeCluster) Transfer(_ context.Context, partition uint32, node ids.Node) error {
 	f.transferred = [2]uint32{partition, uint32(node)}
-	return f.refusal
+	return f.rejection
 }
 
 func (f *fakeCluster) RecoverPartitions(_ context.Context, partitions []uint32, dryRun, wait bool) ([]PartitionRecovery, error) {
 	f.waited = wait
-	if f.refusal != nil {
-		return nil, f.refusal
+	if f.rejection != nil {
+		return nil, f.rejection
 	}
 	list := []PartitionRecovery{}
 	for _, id := range partitions {
@@ -110,8 +110,8 @@ func (f *fakeCluster) RecoverPartitions(_ context.Context, partitions []uint32, 
 }
 
 func (f *fakeCluster) RaiseFeatureLevel(_ context.Context, level uint32) (metadata.Cluster, error) {
-	if f.refusal != nil {
-		return metadata.Cluster{}, f.refusal
+	if f.rejection != nil {
+		return metadata.Cluster{}, f.rejection
 	}
 	f.raised = level
 	cluster, _ := f.store.Cluster()

@@ -40,7 +40,7 @@ func TestLossesSurvived(t *testing.T) {
 	require.Equal(t, 1, metadata.LossesSurvived(9, 4), "an even number is no better than the one below")
 }
 
-func TestChangesThatLeaveNoLossAreRefused(t *testing.T) {
+func TestChangesThatLeaveNoLossAreRejected(t *testing.T) {
 	w := threeNodes(t, nil)
 	for _, tc := range []struct{ method, path, body, reason string }{
 		{"PATCH", "/cluster/config", `{"replication":2}`, "replication 2 leaves a cluster that survives no node failure (now: 1): with 2 replicas, each write needs both"},
@@ -85,6 +85,6 @@ func TestPartitionsAreRecovered(t *testing.T) {
 		require.Equal(t, wait, prefersWait(r), header)
 	}
 	require.Contains(t, requireStatus(t, http.StatusNotFound, w.ask(t, "POST", "/cluster/partitions/recover", `{"partitions":[2]}`)), "there are 0 to 1")
-	w.cluster.refusal = &Refusal{Status: http.StatusServiceUnavailable, Message: "the metadata has lost its majority, too"}
+	w.cluster.rejection = &Rejection{Status: http.StatusServiceUnavailable, Message: "the metadata has lost its majority, too"}
 	require.Contains(t, requireStatus(t, http.StatusServiceUnavailable, w.ask(t, "POST", "/cluster/partitions/recover", `{}`)), "the metadata has lost")
 }

@@ -158,8 +158,8 @@ func TestANodeThatStillVotesIsNotRemoved(t *testing.T) {
 func TestNodeIsDrainedAndRemoved(t *testing.T) {
 	w := threeNodes(t, nil)
 	require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/n3/drain?force", "")), `"draining":true`)
-	refused := requireStatus(t, http.StatusConflict, w.ask(t, "DELETE", "/cluster/nodes/3", ""))
-	require.Contains(t, refused, "node n3 has 2; drain it first ('platform cluster nodes drain n3') and wait until it has no replicas, or use force")
+	rejected := requireStatus(t, http.StatusConflict, w.ask(t, "DELETE", "/cluster/nodes/3", ""))
+	require.Contains(t, rejected, "node n3 has 2; drain it first ('platform cluster nodes drain n3') and wait until it has no replicas, or use force")
 	require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/3/undrain", "")), `"draining":false`)
 	require.Empty(t, requireStatus(t, http.StatusOK, w.ask(t, "DELETE", "/cluster/nodes/n3?force", "")))
 	require.Len(t, w.store.Nodes(), 2)
@@ -175,13 +175,13 @@ func TestPartitionIsTransferred(t *testing.T) {
 	require.Contains(t, body, `{"id":1,`)
 	require.Equal(t, [2]uint32{1, 3}, w.cluster.transferred)
 
-	w.cluster.refusal = &Refusal{Status: http.StatusConflict, Message: "node n3 has no replica"}
+	w.cluster.rejection = &Rejection{Status: http.StatusConflict, Message: "node n3 has no replica"}
 	require.Contains(t, requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/cluster/partitions/1/transfer?to=3", "")), "no replica")
-	w.cluster.refusal = ErrUnavailable
+	w.cluster.rejection = ErrUnavailable
 	requireStatus(t, http.StatusServiceUnavailable, w.ask(t, "PATCH", "/cluster/partitions/1/transfer?to=3", ""))
 }
 
-func TestClusterRefusals(t *testing.T) {
+func TestClusterRejections(t *testing.T) {
 	w := threeNodes(t, nil)
 	for _, tc := range []struct {
 		name, method, path, body string
@@ -216,7 +216,7 @@ func TestClusterRefusals(t *testing.T) {
 	require.Len(t, w.store.Nodes(), 3)
 }
 
-func TestRefusalsDoNotRevealTheCluster(t *testing.T) {
+func TestRejectionsDoNotRevealTheCluster(t *testing.T) {
 	w := threeNodes(t, nil)
 	w.cluster.err = errPlain
 	for _, path := range []string{"/cluster-health", "/cluster/nodes", "/cluster/partitions", "/cluster/nodes/n1", "/cluster/partitions/0"} {
@@ -257,7 +257,7 @@ func TestTheFeatureLevelIsRaisedManually(t *testing.T) {
 	requireStatus(t, http.StatusBadRequest, w.ask(t, "PATCH", "/cluster/config", `{"feature_level":2,"replication":10}`))
 	requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/cluster/config", `{"feature_level":2,"replication":1}`))
 	require.Zero(t, w.cluster.raised, "it could not be lowered again")
-	w.cluster.refusal = &Refusal{Status: http.StatusConflict, Message: "node n3 supports feature level 1; upgrade it"}
+	w.cluster.rejection = &Rejection{Status: http.StatusConflict, Message: "node n3 supports feature level 1; upgrade it"}
 	body = requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/cluster/config?force=true", `{"feature_level":2,"replication":2}`))
 	require.Contains(t, body, "node n3 supports feature level 1")
 	cluster, _ := w.store.Cluster()
@@ -291,9 +291,9 @@ func TestTheFeatureLevelIsRaisedAndTheReplicationNotChanged(t *testing.T) {
 
 func TestRemovalWithoutALeaderOfTheMetadata(t *testing.T) {
 	err := removalError(metadata.Node{Name: "n2"}, fmt.Errorf("%w: %w", metadata.ErrUnavailable, context.DeadlineExceeded))
-	refusal, ok := errors.AsType[*rest.Error](err)
+	rejection, ok := errors.AsType[*rest.Error](err)
 	require.True(t, ok)
-	require.Equal(t, http.StatusServiceUnavailable, refusal.Status)
-	require.Contains(t, refusal.Message, "nothing was changed")
-	require.Contains(t, refusal.Message, "`platform-server recover`")
+	require.Equal(t, http.StatusServiceUnavailable, rejection.Status)
+	require.Contains(t, rejection.Message, "nothing was changed")
+	require.Contains(t, rejection.Message, "`platform-server recover`")
 }

@@ -71,9 +71,9 @@ func TestRegisterInVersion2ForcesAndConflicts(t *testing.T) {
 		require.Equal(t, http.StatusCreated, answer.StatusCode)
 	}
 	require.EqualValues(t, 2, w.store.Schemas().Services["Greeter"].Revision)
-	refused := w.ask(t, "POST", "/v2/deployments", `{"uri":"http://a","force":false}`)
-	require.Equal(t, http.StatusConflict, refused.StatusCode)
-	require.Contains(t, text(t, refused), `"platform_code":"META0004"`)
+	rejected := w.ask(t, "POST", "/v2/deployments", `{"uri":"http://a","force":false}`)
+	require.Equal(t, http.StatusConflict, rejected.StatusCode)
+	require.Contains(t, text(t, rejected), `"platform_code":"META0004"`)
 	require.Equal(t, http.StatusOK, w.ask(t, "POST", "/v3/deployments", `{"uri":"http://a","force":null}`).StatusCode)
 }
 
@@ -98,7 +98,7 @@ func TestRegisterWithHTTP11(t *testing.T) {
 	require.Contains(t, list, `"protocol_type":"RequestResponse"`, "HTTP/1.1 does not stream both ways")
 }
 
-func TestRegisterRefusals(t *testing.T) {
+func TestRegisterRejections(t *testing.T) {
 	w := newTestServer(t, nil)
 	offer := func(uri string, err error) {
 		w.offers[uri] = func() (*metadata.Deployment, error) { return nil, err }
@@ -251,9 +251,9 @@ func TestTheNumberOfServicesOfADeploymentIsLimited(t *testing.T) {
 		"POST": {"/deployments", `{"uri":"http://a","force":true}`}, "PATCH": {created.Header.Get("Location"), `{"overwrite":true}`},
 	} {
 		path := "/" + strings.TrimPrefix(request[0], "/")
-		refused := w.ask(t, method, path, request[1])
-		require.Equal(t, http.StatusRequestEntityTooLarge, refused.StatusCode, method)
-		body := text(t, refused)
+		rejected := w.ask(t, method, path, request[1])
+		require.Equal(t, http.StatusRequestEntityTooLarge, rejected.StatusCode, method)
+		body := text(t, rejected)
 		require.Contains(t, body, "META0021")
 		require.Contains(t, body, "the endpoint announces 3 services, and admin.services-per-deployment-limit is 2")
 	}

@@ -115,7 +115,7 @@ func TestUpdateLeavesServicesUnlessItOverwrites(t *testing.T) {
 	require.NotContains(t, taken, `"info"`)
 }
 
-func TestUpdateRefusals(t *testing.T) {
+func TestUpdateRejections(t *testing.T) {
 	w := moved(t)
 	w.offers["http://less/"] = func() (*metadata.Deployment, error) {
 		d, err := small()
@@ -184,8 +184,8 @@ func TestConcurrentUpdatesOfADeploymentDoNotUndoEachOther(t *testing.T) {
 		requireStatus(t, http.StatusOK, w.ask(t, "PATCH", path, `{"additional_headers":{"authorization":"new"}}`))
 		return offer()
 	}
-	refused := w.ask(t, "PATCH", path, `{"uri":"http://b"}`)
-	requireStatus(t, http.StatusConflict, refused)
+	rejected := w.ask(t, "PATCH", path, `{"uri":"http://b"}`)
+	requireStatus(t, http.StatusConflict, rejected)
 	stored := w.store.Schemas().Deployments[id]
 	require.Equal(t, "new", stored.AdditionalHeaders["authorization"])
 	require.Equal(t, "http://a/", stored.URI)

@@ -47,8 +47,8 @@ func (s *Server) explain(r *http.Request, err error) *rest.Error {
 	if f, ok := errors.AsType[*rest.Error](err); ok {
 		return f
 	}
-	if refusal, ok := errors.AsType[*Refusal](err); ok {
-		return &rest.Error{Status: refusal.Status, Message: refusal.Message}
+	if rejection, ok := errors.AsType[*Rejection](err); ok {
+		return &rest.Error{Status: rejection.Status, Message: rejection.Message}
 	}
 	if early, ok := errors.AsType[*feature.Error](err); ok {
 		return &rest.Error{Status: http.StatusConflict, Message: early.Error()}

@@ -54,7 +54,7 @@ func TestReadsAreNotSentAgainWhileTheyAreTheSame(t *testing.T) {
 		require.NoError(t, json.NewDecoder(plain.Body).Decode(&struct{}{}), accepted)
 	}
 
-	refused := send("GET", "/invocations/none", "If-None-Match", "*")
-	require.Equal(t, http.StatusBadRequest, refused.StatusCode, "errors have no tag")
-	require.Empty(t, refused.Header.Get("ETag"))
+	rejected := send("GET", "/invocations/none", "If-None-Match", "*")
+	require.Equal(t, http.StatusBadRequest, rejected.StatusCode, "errors have no tag")
+	require.Empty(t, rejected.Header.Get("ETag"))
 }

@@ -46,9 +46,9 @@ func wrongValues(t *testing.T, field reflect.StructField) []string {
 	return nil
 }
 
-// Each field of the bodies for subscriptions and Kafka clusters refuses values of other types and
+// Each field of the bodies for subscriptions and Kafka clusters rejects values of other types and
 // sizes with an error that names it, and nothing changes.
-func TestEachFieldOfEventsRefusesWrongValues(t *testing.T) {
+func TestEachFieldOfEventsRejectsWrongValues(t *testing.T) {
 	w, _ := streaming(t)
 	id := w.subscribe(t, simpleSubscription)["id"].(string)
 	w.view(t, "POST", "/subscriptions/"+id+"/pause", "", 200)

@@ -12,8 +12,8 @@ import (
 )
 
 // Each parameter of each path and query for subscriptions and Kafka clusters in the OpenAPI document
-// refuses wrong values, and names of parameters that do not exist, with an error that names it.
-func TestEachParameterOfEventsRefusesWrongValues(t *testing.T) {
+// rejects wrong values, and names of parameters that do not exist, with an error that names it.
+func TestEachParameterOfEventsRejectsWrongValues(t *testing.T) {
 	w, streams := streaming(t)
 	streams.recordErr = subscription.ErrNotBlocked
 	id := w.subscribe(t, simpleSubscription)["id"].(string)

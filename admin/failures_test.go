@@ -48,9 +48,9 @@ func TestFailuresArePaged(t *testing.T) {
 		require.Equal(t, w.failures.Groups[n].ID, g.ID)
 	}
 	for _, cursor := range []string{"x", "zz.fg_1", "!.fg_0011223344556677"} {
-		refused := w.ask(t, "GET", "/failures?cursor="+cursor, "")
-		require.Equal(t, http.StatusBadRequest, refused.StatusCode)
-		requireError(t, refused, text(t, refused), "", "The query parameter 'cursor' is invalid")
+		rejected := w.ask(t, "GET", "/failures?cursor="+cursor, "")
+		require.Equal(t, http.StatusBadRequest, rejected.StatusCode)
+		requireError(t, rejected, text(t, rejected), "", "The query parameter 'cursor' is invalid")
 	}
 }
 
@@ -64,9 +64,9 @@ func TestOneFailureGroup(t *testing.T) {
 	goldenJSON(t, "failure", text(t, w.ask(t, "GET", "/failures/"+g.ID, "")))
 	require.Equal(t, Query{Filter: Filter{FailureGroup: g.ID}}, w.query)
 	for id, status := range map[string]int{"fg_0011223344556678": 404, "fg_1": 400, "1": 400} {
-		refused := w.ask(t, "GET", "/failures/"+id, "")
-		require.Equal(t, status, refused.StatusCode)
-		requireError(t, refused, text(t, refused), "", "")
+		rejected := w.ask(t, "GET", "/failures/"+id, "")
+		require.Equal(t, status, rejected.StatusCode)
+		requireError(t, rejected, text(t, rejected), "", "")
 	}
 }
 
@@ -102,9 +102,9 @@ func TestFailureGroupsAreMuted(t *testing.T) {
 	w.failures.Groups = nil // a mark can be removed although no invocation belongs to the group
 	require.Equal(t, http.StatusOK, w.ask(t, "PATCH", path, `{"muted":false,"note":""}`).StatusCode)
 	for body, status := range map[string]int{`{"muted":true}`: 404, `{}`: 422, `{"muted":"yes"}`: 422, `{"note":"` + strings.Repeat("x", 2001) + `"}`: 422, `{"note":"a\u0007"}`: 422, `{"mute":true}`: 422} {
-		refused := w.ask(t, "PATCH", path, body)
-		require.Equal(t, status, refused.StatusCode, body)
-		requireError(t, refused, text(t, refused), "", "")
+		rejected := w.ask(t, "PATCH", path, body)
+		require.Equal(t, status, rejected.StatusCode, body)
+		requireError(t, rejected, text(t, rejected), "", "")
 	}
 	require.Equal(t, 400, w.ask(t, "PATCH", "/failures/1", `{"muted":true}`).StatusCode)
 	require.Equal(t, 400, w.ask(t, "GET", "/failures?muted=maybe", "").StatusCode)

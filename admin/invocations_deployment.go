@@ -100,13 +100,13 @@ func queryIndex(c echo.Context, name string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// refusedOperation converts rest.ErrNotFound and *Refusal to a failure; it returns nil for other errors.
-func refusedOperation(id ids.Invocation, err error) *rest.Error {
+// rejectedOperation converts rest.ErrNotFound and *Rejection to a failure; it returns nil for other errors.
+func rejectedOperation(id ids.Invocation, err error) *rest.Error {
 	if errors.Is(err, rest.ErrNotFound) {
 		return &rest.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("The requested invocation '%s' does not exist", id)}
 	}
-	if refusal, ok := errors.AsType[*Refusal](err); ok {
-		return &rest.Error{Status: refusal.Status, Message: refusal.Message}
+	if rejection, ok := errors.AsType[*Rejection](err); ok {
+		return &rest.Error{Status: rejection.Status, Message: rejection.Message}
 	}
 	return nil
 }

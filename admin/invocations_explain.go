@@ -31,7 +31,7 @@ func (s *Server) explainInvocation(c echo.Context, id ids.Invocation) error {
 		return noInvocation(id)
 	}
 	if err != nil {
-		return refuseQuery(c, fmt.Errorf("explain invocation %s: %w", id, err))
+		return rejectQuery(c, fmt.Errorf("explain invocation %s: %w", id, err))
 	}
 	return rest.Respond(c, http.StatusOK, explanation)
 }

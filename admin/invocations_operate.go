@@ -13,7 +13,7 @@ import (
 )
 
 // Operator operates on invocations and vqueues of any partition. Its errors are rest.ErrNotFound or a
-// *Refusal, or wrap ErrUnavailable.
+// *Rejection, or wrap ErrUnavailable.
 type Operator interface {
 	flow.Operator
 	// Cancel cancels an invocation. started reports that it had started, so that its handler
@@ -46,8 +46,8 @@ type Operator interface {
 	StateChange(context.Context, ids.Invocation) (StateChange, error)
 }
 
-// Refusal is the reason why an operation is not possible in the state of its target.
-type Refusal struct {
+// Rejection is the reason why an operation is not possible in the state of its target.
+type Rejection struct {
 	Status  int // HTTP status of the response
 	Message string
 	// Later reports that the invocation is in a status that can follow the operation: it has
@@ -56,7 +56,7 @@ type Refusal struct {
 }
 
 // Error implements error.
-func (r *Refusal) Error() string { return r.Message }
+func (r *Rejection) Error() string { return r.Message }
 
 // DeploymentChoice is an operator's choice of a deployment for an invocation.
 type DeploymentChoice struct {
@@ -188,7 +188,7 @@ func (s *Server) terminate(c echo.Context, id ids.Invocation) (err error) {
 
 // operationError converts an error of Operator to a failure with a message for the client.
 func operationError(id ids.Invocation, err error) error {
-	f := refusedOperation(id, err)
+	f := rejectedOperation(id, err)
 	if f == nil {
 		return fmt.Errorf("invocation %s: %w", id, err)
 	}

@@ -21,7 +21,7 @@ import (
 type fakeOperator struct {
 	mu      sync.Mutex // covers did
 	did     []string
-	refuse  map[ids.Invocation]error
+	reject  map[ids.Invocation]error
 	quietly bool // cancel and pause were no news
 	change  StateChange
 	update  StateUpdate
@@ -32,7 +32,7 @@ func (f *fakeOperator) note(id ids.Invocation, format string, args ...any) error
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.did = append(f.did, fmt.Sprintf(format, args...))
-	return f.refuse[id]
+	return f.reject[id]
 }
 
 func (f *fakeOperator) Cancel(_ context.Context, id ids.Invocation) (bool, error) {
@@ -91,7 +91,7 @@ func (f *fakeOperator) UpdateState(_ context.Context, u StateUpdate, wait bool) 
 }
 
 func (f *fakeOperator) StateChange(_ context.Context, id ids.Invocation) (StateChange, error) {
-	return f.change, f.refuse[id]
+	return f.change, f.reject[id]
 }
 
 var someID = ids.NewInvocation(7, [16]byte{15: 1})
@@ -137,7 +137,7 @@ func TestOperationsOnAnInvocation(t *testing.T) {
 	}
 }
 
-func TestRefusedOperations(t *testing.T) {
+func TestRejectedOperations(t *testing.T) {
 	w := newTestServer(t, nil)
 	path := "/invocations/" + someID.String()
 	for _, c := range []struct {
@@ -165,10 +165,10 @@ func TestRefusedOperations(t *testing.T) {
 			message string
 		}{
 			{rest.ErrNotFound, 404, "The requested invocation '" + someID.String() + "' does not exist"},
-			{&Refusal{Status: 409, Message: "not like this"}, 409, "not like this"},
+			{&Rejection{Status: 409, Message: "not like this"}, 409, "not like this"},
 			{fmt.Errorf("%w: no leader", ErrUnavailable), 503, "no leader"},
 		} {
-			w.refuse = map[ids.Invocation]error{someID: c.err}
+			w.reject = map[ids.Invocation]error{someID: c.err}
 			answer := w.ask(t, "PATCH", path+"/"+operation, "")
 			require.Equal(t, c.status, answer.StatusCode, operation)
 			requireError(t, answer, text(t, answer), "", c.message)
@@ -214,7 +214,7 @@ func TestBatchOperations(t *testing.T) {
 		"resume": "resume on Iddp_10000000000000000000001",
 	} {
 		w := newTestServer(t, nil)
-		w.refuse = map[ids.Invocation]error{second: rest.ErrNotFound, third: &Refusal{Status: 409, Message: "busy"}}
+		w.reject = map[ids.Invocation]error{second: rest.ErrNotFound, third: &Rejection{Status: 409, Message: "busy"}}
 		answer := w.ask(t, "POST", "/internal/invocations_batch_operations/"+operation,
 			fmt.Sprintf(`{"invocation_ids":[%q,%q,%q,%[1]q]`+on[operation]+`}`, someID, second, third))
 		require.Equal(t, http.StatusOK, answer.StatusCode)
@@ -277,7 +277,7 @@ func TestUpdateState(t *testing.T) {
 		text(t, w.ask(t, "GET", "/services/Counter/state?object_key=k", "")))
 }
 
-func TestRefusedUpdatesOfState(t *testing.T) {
+func TestRejectedUpdatesOfState(t *testing.T) {
 	w := seeded(t, nil)
 	for _, c := range []struct {
 		service, body string

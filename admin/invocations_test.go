@@ -43,16 +43,16 @@ func TestListInvocationsPassesTheFiltersOn(t *testing.T) {
 			if path != "/invocations?" && bad == "sort=age" {
 				continue
 			}
-			refused := w.ask(t, "GET", path+bad, "")
-			require.Equal(t, http.StatusBadRequest, refused.StatusCode, path+bad)
-			requireError(t, refused, text(t, refused), "", "The query parameter '"+strings.Split(bad, "=")[0]+"' is invalid")
+			rejected := w.ask(t, "GET", path+bad, "")
+			require.Equal(t, http.StatusBadRequest, rejected.StatusCode, path+bad)
+			requireError(t, rejected, text(t, rejected), "", "The query parameter '"+strings.Split(bad, "=")[0]+"' is invalid")
 		}
 	}
 
 	w.err = rest.ErrCursor
-	refused := w.ask(t, "GET", "/invocations?cursor=xyz", "")
-	require.Equal(t, http.StatusBadRequest, refused.StatusCode)
-	requireError(t, refused, text(t, refused), "", "The query parameter 'cursor' is invalid")
+	rejected := w.ask(t, "GET", "/invocations?cursor=xyz", "")
+	require.Equal(t, http.StatusBadRequest, rejected.StatusCode)
+	requireError(t, rejected, text(t, rejected), "", "The query parameter 'cursor' is invalid")
 }
 
 func fullInvocation() *Invocation {

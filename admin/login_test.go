@@ -185,9 +185,9 @@ func TestAResponseOfTheProviderCountsOnceAndInItsBrowserOnly(t *testing.T) {
 		"another login":   {{Name: attempt.Name, Value: (&oidc.Attempt{State: "a", Nonce: "b", Verifier: "c"}).Encode()}},
 		"without prefix":  {{Name: "platform-login", Value: attempt.Value}},
 	} {
-		refused := w.browse(http.MethodGet, target, cookies, "Sec-Fetch-Site", "cross-site")
-		require.Equal(t, http.StatusBadRequest, refused.StatusCode, name)
-		for _, cookie := range refused.Cookies() {
+		rejected := w.browse(http.MethodGet, target, cookies, "Sec-Fetch-Site", "cross-site")
+		require.Equal(t, http.StatusBadRequest, rejected.StatusCode, name)
+		for _, cookie := range rejected.Cookies() {
 			require.Negative(t, cookie.MaxAge, name)
 		}
 	}
@@ -226,10 +226,10 @@ func TestAnAccountWithoutARoleGetsAPage(t *testing.T) {
 	w, idp := withLogin(t)
 	idp.groups = []string{"<b>admin</b>"}
 	attempt, target := w.start(t, idp, "")
-	refused := w.browse(http.MethodGet, target, []*http.Cookie{attempt})
-	require.Equal(t, http.StatusForbidden, refused.StatusCode)
-	require.Contains(t, refused.Header.Get("Content-Security-Policy"), "default-src 'none'")
-	page := body(t, refused)
+	rejected := w.browse(http.MethodGet, target, []*http.Cookie{attempt})
+	require.Equal(t, http.StatusForbidden, rejected.StatusCode)
+	require.Contains(t, rejected.Header.Get("Content-Security-Policy"), "default-src 'none'")
+	page := body(t, rejected)
 	require.Contains(t, page, "oidc:ada")
 	require.Contains(t, page, "no role")
 	_, link, _ := strings.Cut(page, `<a href="`)

@@ -51,7 +51,7 @@ type StateUpdate struct {
 type StateChange struct {
 	ID     ids.Invocation
 	Status ChangeStatus
-	Reason string // why it was refused
+	Reason string // why it was rejected
 }
 
 // ChangeStatus is the status of an update.
@@ -99,7 +99,7 @@ type stateChangeBody struct {
 }
 
 // updateState replaces the state of a key. With wait=true it responds when the update was applied
-// or refused.
+// or rejected.
 func (s *Server) updateState(c echo.Context) error {
 	var body stateUpdateBody
 	if err := s.bodies.ReadJSON(c, &body); err != nil {

@@ -31,9 +31,9 @@ func TestObjectsArePaged(t *testing.T) {
 		"": 400, "?service=None": 404, "?service=Greeter": 400, "?service=Counter&limit=0": 400, "?service=Counter&cursor=*": 400, "?service=Counter&scope=x": 400,
 		"?service=Counter&service=Greeter": 400, "?service=Counter&page=2": 400,
 	} {
-		refused := w.ask(t, "GET", "/objects"+query, "")
-		require.Equal(t, status, refused.StatusCode, query)
-		requireError(t, refused, text(t, refused), "", "")
+		rejected := w.ask(t, "GET", "/objects"+query, "")
+		require.Equal(t, status, rejected.StatusCode, query)
+		requireError(t, rejected, text(t, rejected), "", "")
 	}
 }
 
@@ -102,10 +102,10 @@ func TestStatesAreReadWithinTheBudget(t *testing.T) {
 	require.Zero(t, used)
 	require.True(t, bodies.Account().Reserve(1<<20))
 	require.True(t, bodies.Account().Reserve(1<<20))
-	refused := read()
-	require.Equal(t, http.StatusServiceUnavailable, refused.Code)
-	require.Contains(t, refused.Body.String(), "RT0026")
-	require.NotEmpty(t, refused.Header().Get("Retry-After"))
+	rejected := read()
+	require.Equal(t, http.StatusServiceUnavailable, rejected.Code)
+	require.Contains(t, rejected.Body.String(), "RT0026")
+	require.NotEmpty(t, rejected.Header().Get("Retry-After"))
 }
 
 // Reads of small states leave the part of the memory that is reserved for small bodies as it was.

@@ -9,7 +9,7 @@ import (
 	"platform/admin/rest"
 )
 
-// rejectPreconditions refuses changes that are to be made only if a resource has an entity tag or was
+// rejectPreconditions rejects changes that are to be made only if a resource has an entity tag or was
 // not modified since. The entity tags of responses are weak: they tell whether a response has changed,
 // and never match for a change (RFC 9110). Ignoring the condition would overwrite what another request
 // has changed.

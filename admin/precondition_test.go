@@ -8,7 +8,7 @@ import (
 )
 
 // A client that makes a change depend on an entity tag must not overwrite the change of another one.
-func TestChangesThatDependOnAnEntityTagAreRefused(t *testing.T) {
+func TestChangesThatDependOnAnEntityTagAreRejected(t *testing.T) {
 	w := seeded(t, nil)
 	tag := w.ask(t, "GET", "/services/Greeter", "").Header.Get("ETag")
 	require.NotEmpty(t, tag)

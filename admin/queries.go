@@ -51,8 +51,8 @@ func (r *queryRequest) strong(c echo.Context) (bool, error) {
 	return false, rest.BadRequest("unknown consistency '%s'; it is %s (default) or %s", wanted, boundedConsistency, strongConsistency)
 }
 
-// queryRefusal is the body of an error caused by a query. It has additional fields.
-type queryRefusal struct {
+// queryRejection is the body of an error caused by a query. It has additional fields.
+type queryRejection struct {
 	Message    string        `json:"message"`
 	Code       *errcode.Code `json:"platform_code"`
 	Line       int           `json:"line,omitempty"`
@@ -121,18 +121,18 @@ func (s *Server) runQuery(c echo.Context) error {
 		c.Response().Flush()
 		panic(http.ErrAbortHandler)
 	}
-	return refuseQuery(c, err)
+	return rejectQuery(c, err)
 }
 
-// refuseQuery responds to a query that failed before any part of the result was written.
-func refuseQuery(c echo.Context, err error) error {
-	if refusal, ok := errors.AsType[*query.Error](err); ok {
+// rejectQuery responds to a query that failed before any part of the result was written.
+func rejectQuery(c echo.Context, err error) error {
+	if rejection, ok := errors.AsType[*query.Error](err); ok {
 		status := http.StatusBadRequest
-		if refusal.Forbidden {
+		if rejection.Forbidden {
 			status = http.StatusForbidden
 		}
-		rest.WriteJSON(c.Response(), status, queryRefusal{
-			Message: refusal.Error(), Line: refusal.Position.Line, Column: refusal.Position.Column, Suggestion: refusal.Suggestion,
+		rest.WriteJSON(c.Response(), status, queryRejection{
+			Message: rejection.Error(), Line: rejection.Position.Line, Column: rejection.Position.Column, Suggestion: rejection.Suggestion,
 		})
 		return nil
 	}

@@ -99,7 +99,7 @@ const (
 )
 
 // chooseEncoding replaces Accept-Encoding by the encoding to use: the compression looks for gzip
-// anywhere in the header, also where the client refuses it.
+// anywhere in the header, also where the client rejects it.
 func chooseEncoding(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if r := c.Request(); c.Path() != metricsPath { // whose handler knows other encodings

@@ -94,9 +94,9 @@ func TestListsAreNeverNull(t *testing.T) {
 func TestReplacedStateIsBounded(t *testing.T) {
 	w := seeded(t, func(c *Config) { c.Limits.StateSize = 10 })
 	require.Equal(t, http.StatusAccepted, w.ask(t, "POST", "/services/Counter/state", `{"object_key":"k","new_state":{"a":"1234","b":"1234"}}`).StatusCode)
-	refused := w.ask(t, "POST", "/services/Counter/state", `{"object_key":"k","new_state":{"a":"1234","b":"12345"}}`)
-	require.Equal(t, http.StatusRequestEntityTooLarge, refused.StatusCode)
-	requireError(t, refused, text(t, refused), "RT0027", "")
+	rejected := w.ask(t, "POST", "/services/Counter/state", `{"object_key":"k","new_state":{"a":"1234","b":"12345"}}`)
+	require.Equal(t, http.StatusRequestEntityTooLarge, rejected.StatusCode)
+	requireError(t, rejected, text(t, rejected), "RT0027", "")
 }
 
 func TestFailures(t *testing.T) {
@@ -188,9 +188,9 @@ func TestDelete(t *testing.T) {
 	require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", `{"uri":"http://next"}`).StatusCode)
 
 	w.inUse = 3
-	refused := w.ask(t, "DELETE", "/deployments/dp_10000000000000000000001", "")
-	require.Equal(t, http.StatusConflict, refused.StatusCode)
-	require.Contains(t, text(t, refused), "is in use: 3 unfinished invocations need it. Wait until")
+	rejected := w.ask(t, "DELETE", "/deployments/dp_10000000000000000000001", "")
+	require.Equal(t, http.StatusConflict, rejected.StatusCode)
+	require.Contains(t, text(t, rejected), "is in use: 3 unfinished invocations need it. Wait until")
 	w.inUse = 0
 	drained := w.ask(t, "DELETE", "/deployments/dp_10000000000000000000001?force=false", "")
 	require.Equal(t, http.StatusAccepted, drained.StatusCode)
@@ -321,8 +321,8 @@ func TestResponsesAreCompressedOnRequest(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, text(t, plain), strings.TrimSpace(string(body)))
 
-	refused := w.ask(t, "GET", "/nope", "", "Accept-Encoding", "gzip")
-	requireError(t, refused, text(t, refused), "", "there is no route")
+	rejected := w.ask(t, "GET", "/nope", "", "Accept-Encoding", "gzip")
+	requireError(t, rejected, text(t, rejected), "", "there is no route")
 }
 
 func TestIngressEndpoint(t *testing.T) {

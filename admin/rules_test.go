@@ -69,7 +69,7 @@ func TestARuleMayHaveTheNameOfARoute(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.ask(t, "DELETE", "/limits/rules/bulk-delete", "").StatusCode)
 }
 
-func TestRulesThatAreRefused(t *testing.T) {
+func TestRulesThatAreRejected(t *testing.T) {
 	w := withRules(t, nil)
 	_, before := w.store.Rules()
 	const list, one, bulk = "/limits/rules", "/limits/rules/tenant", "/limits/rules/bulk-delete"
@@ -136,7 +136,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestAFullRuleBookIsRefused(t *testing.T) {
+func TestAFullRuleBookIsRejected(t *testing.T) {
 	w := newTestServer(t, nil)
 	var list strings.Builder
 	for i := range flowcontrol.MaxRules {

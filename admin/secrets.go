@@ -126,7 +126,7 @@ func keyProblem(secrets *metadata.SecretsState, n *NodeState) string {
 	return ""
 }
 
-// requireSharedKey refuses to store secrets that are encrypted with a key that other nodes do not
+// requireSharedKey rejects changes that would store secrets encrypted with a key that other nodes do not
 // have: they could neither invoke the deployment nor read the topics. What nodes that do not respond
 // have is unknown. what names the secrets.
 func (s *Server) requireSharedKey(ctx context.Context, what string) error {

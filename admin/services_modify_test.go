@@ -38,7 +38,7 @@ func TestModifyService(t *testing.T) {
 	require.Contains(t, text(t, w.ask(t, "PATCH", "/services/Counter", `{"retry_policy":{"max_attempts":"unlimited"}}`)), `"max_attempts":null,"max_interval":"1h"`)
 }
 
-func TestModifyServiceRefusals(t *testing.T) {
+func TestModifyServiceRejections(t *testing.T) {
 	w := seeded(t, nil)
 	for _, tc := range []struct {
 		name, path, body string

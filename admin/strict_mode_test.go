@@ -9,8 +9,8 @@ import (
 
 func TestServicesAreNotOpenedInTheStrictMode(t *testing.T) {
 	w := seeded(t, func(c *Config) { c.SecurityMode = "strict" })
-	refused := w.ask(t, "PATCH", "/services/Greeter", `{"ingress_auth":"none"}`)
-	require.Equal(t, http.StatusUnprocessableEntity, refused.StatusCode)
-	require.Contains(t, text(t, refused), "callers of every service need credentials")
+	rejected := w.ask(t, "PATCH", "/services/Greeter", `{"ingress_auth":"none"}`)
+	require.Equal(t, http.StatusUnprocessableEntity, rejected.StatusCode)
+	require.Contains(t, text(t, rejected), "callers of every service need credentials")
 	require.NotEqual(t, http.StatusUnprocessableEntity, w.ask(t, "PATCH", "/services/Greeter", `{"ingress_auth":"token"}`).StatusCode)
 }

@@ -100,8 +100,8 @@ func streaming(t *testing.T, changes ...func(*Config)) (*testServer, *fakeStream
 	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "localcluster", Partitions: 8, FeatureLevel: feature.Level4})
 	require.NoError(t, err)
 	for _, name := range []string{"ssl.ca.location", "ssl.key.location", "ssl.certificate.location", "https.ca.location"} {
-		refused, _ := w.view(t, "POST", "/kafka-clusters", `{"name":"files","properties":{"bootstrap.servers":"127.0.0.1:2","`+name+`":"/etc/shadow"}}`, 422)
-		require.Contains(t, refused["message"], strings.TrimSuffix(name, ".location")+".pem", "requests cannot choose which files the server reads")
+		rejected, _ := w.view(t, "POST", "/kafka-clusters", `{"name":"files","properties":{"bootstrap.servers":"127.0.0.1:2","`+name+`":"/etc/shadow"}}`, 422)
+		require.Contains(t, rejected["message"], strings.TrimSuffix(name, ".location")+".pem", "requests cannot choose which files the server reads")
 	}
 	answer := w.ask(t, "POST", "/kafka-clusters", `{"name":"main","properties":{"metadata.broker.list":"127.0.0.1:2","security.protocol":"sasl_plaintext","sasl.mechanism":"PLAIN","sasl.username":"u","sasl.password":"geheim","statistics.interval.ms":"5"}}`)
 	require.Equal(t, http.StatusCreated, answer.StatusCode)
@@ -354,8 +354,8 @@ func TestDeadLetters(t *testing.T) {
 	w.view(t, "POST", path+"/orders/0/3/retry", "", 202)
 	w.view(t, "POST", path+"/orders/0/3/retry", "", 404)
 	w.view(t, "DELETE", path+"/orders/0/4", "", 202)
-	refused, _ := w.view(t, "POST", path+"/orders/0/7/retry", "", 409)
-	require.Contains(t, refused["message"], "key_missing: no key")
+	rejected, _ := w.view(t, "POST", path+"/orders/0/7/retry", "", 409)
+	require.Contains(t, rejected["message"], "key_missing: no key")
 	result, _ := w.view(t, "POST", path+"/retry?limit=3", "", 200)
 	require.Equal(t, map[string]any{"done": 3.0, "failed": 0.0, "next": "orders/0/2", "silent_nodes": []any{"n3: no route"}}, result)
 	result, _ = w.view(t, "POST", path+"/retry?after=orders/0/2", "", 200)
@@ -432,7 +432,7 @@ func TestKafkaClusters(t *testing.T) {
 	w.view(t, "PATCH", "/kafka-clusters/again", `{}`, 422)
 }
 
-func TestBadSubscriptionsAreRefused(t *testing.T) {
+func TestBadSubscriptionsAreRejected(t *testing.T) {
 	w, _ := streaming(t)
 	id := w.subscribe(t, simpleSubscription)["id"].(string)
 	with := func(field string) string { return strings.Replace(simpleSubscription, "{", "{"+field+",", 1) }
@@ -598,10 +598,10 @@ func TestOptionsOfSubscriptionsNameNoFiles(t *testing.T) {
 	w, _ := streaming(t)
 	id := w.subscribe(t, simpleSubscription)["id"].(string)
 	options := `"options":{"security.protocol":"sasl_ssl","sasl.password":"p","ssl.ca.location":"/dev/zero"}`
-	refused, _ := w.view(t, "POST", "/subscriptions", `{"source":"kafka://main/files","sink":"service://Greeter/greet",`+options+`}`, 422)
-	require.Contains(t, refused["message"], "ssl.ca.pem")
-	refused, _ = w.view(t, "PATCH", "/subscriptions/"+id, `{`+options+`}`, 422)
-	require.Contains(t, refused["message"], "ssl.ca.pem")
+	rejected, _ := w.view(t, "POST", "/subscriptions", `{"source":"kafka://main/files","sink":"service://Greeter/greet",`+options+`}`, 422)
+	require.Contains(t, rejected["message"], "ssl.ca.pem")
+	rejected, _ = w.view(t, "PATCH", "/subscriptions/"+id, `{`+options+`}`, 422)
+	require.Contains(t, rejected["message"], "ssl.ca.pem")
 }
 
 func TestTheNumbersOfSubscriptionsAndClustersAreLimited(t *testing.T) {
@@ -612,9 +612,9 @@ func TestTheNumbersOfSubscriptionsAndClustersAreLimited(t *testing.T) {
 		"/subscriptions":  simpleSubscription,
 		"/kafka-clusters": `{"name":"other","properties":{"bootstrap.servers":"b:9092"}}`,
 	} {
-		_, refused := w.view(t, "POST", path, body, http.StatusTooManyRequests)
-		require.Contains(t, refused, "META0021")
-		require.Contains(t, refused, "admin."+strings.TrimPrefix(path, "/")+"-limit is")
+		_, rejected := w.view(t, "POST", path, body, http.StatusTooManyRequests)
+		require.Contains(t, rejected, "META0021")
+		require.Contains(t, rejected, "admin."+strings.TrimPrefix(path, "/")+"-limit is")
 	}
 	w.view(t, "PATCH", "/subscriptions/"+second, `{"on_error":"skip"}`, http.StatusOK)
 	w.view(t, "DELETE", "/subscriptions/"+second+"?force=true", "", http.StatusAccepted)

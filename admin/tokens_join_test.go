@@ -82,7 +82,7 @@ func TestJoinTokensNeedAnAuthority(t *testing.T) {
 	require.Empty(t, w.store.JoinTokens())
 }
 
-func TestJoinTokensAreRefusedWithoutTLS(t *testing.T) {
+func TestJoinTokensAreRejectedWithoutTLS(t *testing.T) {
 	w := newTestServer(t, func(c *Config) { c.NodeTLS.Mode = "off" })
 	require.Contains(t, requireStatus(t, http.StatusConflict, w.ask(t, "POST", "/cluster/join-tokens", "{}")), "security.node-tls.mode")
 }

@@ -20,9 +20,9 @@ func TestQueuesArePausedAndResumed(t *testing.T) {
 	}
 	require.Equal(t, []string{"pause queue by 192.0.2.1 a deploy", "resume queue"}, w.did)
 
-	w.refuse = map[ids.Invocation]error{ids.Invocation(id): rest.ErrNotFound}
+	w.reject = map[ids.Invocation]error{ids.Invocation(id): rest.ErrNotFound}
 	require.Equal(t, http.StatusAccepted, w.ask(t, "POST", "/vqueues/"+id.String()+"/pause", "").StatusCode, "nobody is in the queue any more")
-	w.refuse[ids.Invocation(id)] = ErrUnavailable
+	w.reject[ids.Invocation(id)] = ErrUnavailable
 	answer := w.ask(t, "POST", "/v3/vqueues/"+id.String()+"/pause", "")
 	require.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
 	requireError(t, answer, text(t, answer), "", "")

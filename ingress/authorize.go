@@ -36,17 +36,17 @@ func (s *Server) identify(c echo.Context) {
 // not valid and were counted as such.
 const credentialsCounted = "invalid credentials counted"
 
-// countRefused counts a request that is refused for lack of valid credentials.
-func (s *Server) countRefused(c echo.Context, err error) {
+// countRejected counts a request that is rejected for lack of valid credentials.
+func (s *Server) countRejected(c echo.Context, err error) {
 	if p, ok := errors.AsType[*problem](err); !ok || p.status != http.StatusUnauthorized {
 		return
 	}
 	if counted, _ := c.Get(credentialsCounted).(bool); !counted {
-		s.cfg.Authenticator.Refused(c.Request())
+		s.cfg.Authenticator.Rejected(c.Request())
 	}
 }
 
-// authorize refuses the sender of a request without a permission, or without the credentials that
+// authorize rejects the sender of a request without a permission, or without the credentials that
 // are required. A sender with credentials needs the permission in any case.
 func authorize(c echo.Context, required metadata.IngressAuth, permission access.Permission) error {
 	p := access.From(c.Request().Context())
@@ -111,7 +111,7 @@ func (s *Server) requiredAuth(o metadata.Options) metadata.IngressAuth {
 	return metadata.IngressMTLS // set by a newer server: the strictest one
 }
 
-// authorizeRoute refuses senders that cannot use a route, whatever the request is about. Calls are
+// authorizeRoute rejects senders that cannot use a route, whatever the request is about. Calls are
 // authorized once their service is known, which may have its own rule, and so are awakeables with
 // a callback token.
 func (s *Server) authorizeRoute(c echo.Context, as kind) error {
@@ -126,7 +126,7 @@ func (s *Server) authorizeRoute(c echo.Context, as kind) error {
 	return authorize(c, s.defaultAuth(), access.Complete)
 }
 
-// authorizeTarget refuses the sender of a request that may not do something to invocations of a
+// authorizeTarget rejects the sender of a request that may not do something to invocations of a
 // target. A service that is no longer registered keeps the requirement that an operator has set; that of
 // others is not known: if clients can have credentials, they are required.
 func (s *Server) authorizeTarget(c echo.Context, t machine.Target, permission access.Permission) error {
@@ -162,14 +162,14 @@ func (s *Server) mayRead(c echo.Context, t machine.Target) bool {
 	return s.authorizeTarget(c, t, access.Invoke) == nil
 }
 
-// authorizeInvocation refuses the sender of a request that may not do something to an invocation,
+// authorizeInvocation rejects the sender of a request that may not do something to an invocation,
 // whose target is looked up if the answer depends on it. It is routing.ErrNotFound if there is no
 // such invocation: one that is created in the meantime must not be reached.
 func (s *Server) authorizeInvocation(c echo.Context, id ids.Invocation, permission access.Permission) error {
 	if err := authorize(c, s.defaultAuth(), permission); err != nil {
 		return err
 	}
-	if p := access.From(c.Request().Context()); !p.Limited() && !s.refusedBySome(p) {
+	if p := access.From(c.Request().Context()); !p.Limited() && !s.rejectedBySome(p) {
 		return nil
 	}
 	found, err := s.find(c, id)
@@ -212,24 +212,24 @@ func (s *Server) find(c echo.Context, id ids.Invocation) (routing.Response, erro
 	return response, err
 }
 
-// refusedBySome reports whether some services may refuse a principal that the ingress accepts.
-func (s *Server) refusedBySome(p *access.Principal) bool {
+// rejectedBySome reports whether some services may reject a principal that the ingress accepts.
+func (s *Server) rejectedBySome(p *access.Principal) bool {
 	anonymous := len(p.Roles) == 0
 	if anonymous && s.cfg.Authenticator.InUse() {
 		return true
 	}
-	refuses := func(o metadata.Options) bool {
+	rejects := func(o metadata.Options) bool {
 		required := s.requiredAuth(o)
 		return !suffices(p.Kind, required) || anonymous && required != metadata.IngressNone
 	}
 	schemas := s.registry.Schemas()
 	for _, svc := range schemas.Services {
-		if refuses(svc.Options) {
+		if rejects(svc.Options) {
 			return true
 		}
 	}
 	for _, kept := range schemas.Kept {
-		if refuses(*kept) {
+		if rejects(*kept) {
 			return true
 		}
 	}
@@ -240,7 +240,7 @@ func forbidden(message string) error {
 	return &problem{status: http.StatusForbidden, message: message}
 }
 
-// checkTarget refuses a target outside the limits of the sender.
+// checkTarget rejects a target outside the limits of the sender.
 func checkTarget(p *access.Principal, t machine.Target) error {
 	if p.Limited() && !p.AllowsTarget(t.Service, t.Scope) {
 		return forbidden("'" + p.Name + "' is limited to other services or scopes")
@@ -253,7 +253,7 @@ const callbackParameter = "callback_token"
 
 func callbackToken(c echo.Context) string { return c.QueryParam(callbackParameter) }
 
-// authorizeAwakeable refuses the sender of a request that may not complete an awakeable.
+// authorizeAwakeable rejects the sender of a request that may not complete an awakeable.
 func (s *Server) authorizeAwakeable(c echo.Context, text string, id ids.Invocation) error {
 	token := callbackToken(c)
 	if token == "" {

@@ -117,7 +117,7 @@ func TestLimitedCallersReachTheirServicesOnly(t *testing.T) {
 		require.Equal(t, want, do(s, "POST", path, `"x"`, tokens["scope-a"], json).Code, path)
 	}
 	// Results of other services look as if they did not exist; requests without a target are
-	// refused.
+	// rejected.
 	id := newID(machine.Target{Service: "Counter", Key: "k", Handler: "add"}, nil, "", rand.Uint64, clock).String()
 	of := func(context.Context, ids.Invocation) (routing.Response, error) {
 		return routing.Response{Target: machine.Target{Service: "Counter", Key: "k", Handler: "add"}}, nil
@@ -287,7 +287,7 @@ func TestCallbackTokensOnTheIngress(t *testing.T) {
 		}
 		require.Equal(t, 202, do(s, "POST", path+"/resolve?callback_token="+made("callback"), "1").Code)
 		require.Len(t, f.signals, 1)
-		for name, refused := range map[string]struct {
+		for name, rejected := range map[string]struct {
 			path   string
 			status int
 		}{
@@ -298,7 +298,7 @@ func TestCallbackTokensOnTheIngress(t *testing.T) {
 			"signal":            {"/platform/invocation/" + id + "/signal/x/resolve?callback_token=" + made("callback"), 401},
 			"none":              {path + "/resolve", 401},
 		} {
-			require.Equal(t, refused.status, do(s, "POST", refused.path, "1").Code, name)
+			require.Equal(t, rejected.status, do(s, "POST", rejected.path, "1").Code, name)
 		}
 		require.Len(t, f.signals, 1)
 		require.Contains(t, []int{401, 404}, do(s, "GET", "/platform/attach/"+id+"?callback_token="+made("callback"), "").Code)
@@ -389,7 +389,7 @@ func TestUnregisteredServicesKeepTheirRequirement(t *testing.T) {
 	}
 }
 
-func TestClientsWithoutQuotaAreRefused(t *testing.T) {
+func TestClientsWithoutQuotaAreRejected(t *testing.T) {
 	cfg, tokens := withTokens(true, map[string]access.Principal{"shop": {Roles: []access.Role{access.Invoker}}, "web": {Roles: []access.Role{access.Invoker}}})
 	cfg.Quotas = access.NewQuotas(0, 1)
 	f := &fakeInvocations{}

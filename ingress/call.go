@@ -46,8 +46,8 @@ func (s *Server) route(c echo.Context, to request) (err error) {
 	schemas := s.registry.Schemas()
 	t, err := parseTarget(schemas, to.path, r.URL, to.sendSuffix)
 	if err != nil {
-		if refusal := authorize(c, s.defaultAuth(), access.Invoke); refusal != nil {
-			return refusal // do not tell which services exist
+		if rejection := authorize(c, s.defaultAuth(), access.Invoke); rejection != nil {
+			return rejection // do not tell which services exist
 		}
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"platform/partition/machine"
 )
 
-// Executed requests compensate cancelled ones, also if the handler fails. Requests that are refused are cheaper
+// Executed requests compensate cancelled ones, also if the handler fails. Requests that are rejected are cheaper
 // than calls, so they do not.
 func TestOnlyExecutedRequestsCompensateCancels(t *testing.T) {
 	f := &fakeInvocations{call: func(_ context.Context, inv *machine.Invoke) (routing.Response, error) {

@@ -14,7 +14,7 @@ var (
 // exposed are the response headers that pages of other origins may read.
 var exposed = []string{"x-platform-id, x-restate-id, x-platform-error-source, x-restate-error-source, idempotency-expires"}
 
-// admit refuses requests of web pages that may not send them, and permits the others to read the
+// admit rejects requests of web pages that may not send them, and permits the others to read the
 // response.
 func (s *Server) admit(h http.Header, r *http.Request) error {
 	h["X-Content-Type-Options"] = noSniff

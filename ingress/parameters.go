@@ -17,7 +17,7 @@ var parameters = []string{"delay", "limit-key"}
 
 // readQuery reads the parameters from the query and the equivalent headers. The handler gets the
 // whole query in a header and may have parameters of its own, including malformed ones; only what
-// can hardly be one of them is refused, see misspelled.
+// can hardly be one of them is rejected, see misspelled.
 func readQuery(r *http.Request, t *parsedTarget, inv *machine.Invoke) error {
 	var query url.Values
 	if r.URL.RawQuery != "" {

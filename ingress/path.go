@@ -93,7 +93,7 @@ func pathOf(s *metadata.Service) string {
 	return s.Name + "/{key}/{handler}"
 }
 
-// checkCallable refuses handlers that requests from outside cannot reach.
+// checkCallable rejects handlers that requests from outside cannot reach.
 func checkCallable(schemas *metadata.Schemas, t *parsedTarget, public bool) error {
 	if !public {
 		return badRequest("the invoked service is not public: only other services can call '%s/%s'", t.service.Name, t.handler.Name)
@@ -104,7 +104,7 @@ func checkCallable(schemas *metadata.Schemas, t *parsedTarget, public bool) erro
 	return nil
 }
 
-// checkText refuses text that cannot be a name or a key.
+// checkText rejects text that cannot be a name or a key.
 func checkText(s string) (string, error) {
 	if !utf8.ValidString(s) {
 		return "", badRequest("bad path: the segment %q is not valid UTF-8", s)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestControlCharactersInPathsAreRefused(t *testing.T) {
+func TestControlCharactersInPathsAreRejected(t *testing.T) {
 	f := &fakeInvocations{}
 	s := testServer(t, Config{FlowControl: true}, f)
 	for _, path := range []string{

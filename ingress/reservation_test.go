@@ -45,7 +45,7 @@ func serving(t *testing.T, cfg Config, f *fakeInvocations) (url string) {
 	return "http://" + ln.Addr().String()
 }
 
-func TestBodiesBeyondTheBudgetAreRefused(t *testing.T) {
+func TestBodiesBeyondTheBudgetAreRejected(t *testing.T) {
 	const mib = 1 << 20
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
 		for form, announced := range map[string]bool{"announced": true, "chunked": false} {
@@ -137,9 +137,9 @@ func TestAWaitingCallHoldsNoMemoryOnceItIsStored(t *testing.T) {
 	require.Zero(t, used)
 	close(finish)
 	calls.Wait()
-	used, refused := bodies.Stats()
+	used, rejected := bodies.Stats()
 	require.Zero(t, used)
-	require.Zero(t, refused)
+	require.Zero(t, rejected)
 }
 
 // The memory of a response is held until the client has read it; the connection of a client that
@@ -165,8 +165,8 @@ func TestAResponseThatIsNotReadIsAborted(t *testing.T) {
 	}
 }
 
-// Results that clients read by attaching are refused while there is no memory for them.
-func TestAResultBeyondTheBudgetIsRefused(t *testing.T) {
+// Results that clients read by attaching are rejected while there is no memory for them.
+func TestAResultBeyondTheBudgetIsRejected(t *testing.T) {
 	const size = 6 << 20 // more than the client accepts without reading
 	f := &fakeInvocations{attach: func(context.Context, ids.Invocation) (routing.Response, error) {
 		var a routing.Response

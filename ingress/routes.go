@@ -77,7 +77,7 @@ func (s *Server) routes() *echo.Echo {
 }
 
 // add registers a handler for a path, whose requests count as a kind. Methods other than the given
-// ones are refused, unless methods is nil: then the handler gets all of them. Limits and credentials
+// ones are rejected, unless methods is nil: then the handler gets all of them. Limits and credentials
 // apply to all but the health route, which must respond even under overload.
 func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handler echo.HandlerFunc) {
 	serve := s.checked(as, methods, handler)
@@ -90,13 +90,13 @@ func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handl
 			if v := recover(); v != nil {
 				err = s.recovered(c, v)
 			}
-			s.countRefused(c, err)
+			s.countRejected(c, err)
 		}()
 		return serve(c)
 	})
 }
 
-// guarded refuses requests beyond the limits and requests without permission.
+// guarded rejects requests beyond the limits and requests without permission.
 func (s *Server) guarded(as kind, serve echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if limit := s.cfg.ConcurrentRequests; limit > 0 {
@@ -121,7 +121,7 @@ func (s *Server) guarded(as kind, serve echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// checked refuses requests that the route does not have, and reports completed ones.
+// checked rejects requests that the route does not have, and reports completed ones.
 func (s *Server) checked(as kind, methods []string, handler echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if methods != nil && !slices.Contains(methods, c.Request().Method) {
@@ -144,14 +144,14 @@ func (s *Server) checked(as kind, methods []string, handler echo.HandlerFunc) ec
 	}
 }
 
-// checkQuery refuses query parameters of requests for results, which would have no effect. Handlers get
+// checkQuery rejects query parameters of requests for results, which would have no effect. Handlers get
 // those of calls and sends, and the senders of webhooks may add some to those for awakeables and signals.
 func checkQuery(u *url.URL, as kind) error {
 	if u.RawQuery == "" || as != kindAttach && as != kindOutput {
 		return nil
 	}
 	for name := range u.Query() {
-		if name != callbackParameter { // which is refused as such
+		if name != callbackParameter { // which is rejected as such
 			return badRequest("unknown query parameter '%s'; there are none here", name)
 		}
 	}

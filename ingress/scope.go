@@ -12,7 +12,7 @@ import (
 	"platform/partition/machine"
 )
 
-// errScope refuses scopes: limits exist only with flow control.
+// errScope rejects scopes: limits exist only with flow control.
 var errScope = coded(errcode.RT0024, "scoped invocations require vqueues to be enabled: flow control is off on this cluster. "+
 	"On a fresh cluster, set experimental-enable-vqueues = true and experimental-enable-protocol-v7 = true in the configuration, or "+
 	"PLATFORM_EXPERIMENTAL_ENABLE_VQUEUES=true and PLATFORM_EXPERIMENTAL_ENABLE_PROTOCOL_V7=true in the environment")

@@ -65,7 +65,7 @@ type Config struct {
 	DrainTimeout func() time.Duration
 	// bodyTimeout limits the pauses of a client that sends a body (30 s).
 	bodyTimeout time.Duration
-	// FlowControl allows scopes; without it, requests with a scope are refused.
+	// FlowControl allows scopes; without it, requests with a scope are rejected.
 	FlowControl bool
 	// Version is the server's version, recorded with every invocation (empty).
 	Version string

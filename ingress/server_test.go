@@ -103,7 +103,7 @@ func (c *counter) Read(p []byte) (int, error) {
 }
 
 // If a stream is reset while the client is still sending, the client may lose the response.
-func TestHTTP2ClientsMayFinishABodyThatWasRefused(t *testing.T) {
+func TestHTTP2ClientsMayFinishABodyThatWasRejected(t *testing.T) {
 	const limit = 8 << 20
 	addr, _ := start(t, testServer(t, Config{RequestSizeLimit: limit}, &fakeInvocations{}))
 	client := clientOf("http2")
@@ -124,7 +124,7 @@ func TestHTTP2ClientsMayFinishABodyThatWasRefused(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
-func TestTooLargeBodyIsRefusedWhileItArrives(t *testing.T) {
+func TestTooLargeBodyIsRejectedWhileItArrives(t *testing.T) {
 	f := &fakeInvocations{}
 	addr, _ := start(t, testServer(t, Config{RequestSizeLimit: 100_000}, f))
 	chunk := fmt.Sprintf("%x\r\n%s\r\n", 60_000, strings.Repeat("x", 60_000))

@@ -157,7 +157,7 @@ func (c *Cluster) Transfer(ctx context.Context, partition uint32, node ids.Node)
 		select {
 		case <-time.After(transferPause):
 		case <-ctx.Done():
-			return refuse(http.StatusServiceUnavailable, "node %s has not taken over yet (%v), but will when it can", node, cmp.Or(last, context.Cause(ctx)))
+			return reject(http.StatusServiceUnavailable, "node %s has not taken over yet (%v), but will when it can", node, cmp.Or(last, context.Cause(ctx)))
 		}
 	}
 }
@@ -195,13 +195,13 @@ func (c *Cluster) mayLead(layout *metadata.Layout, place metadata.Partition, id 
 				names = append(names, n.Name)
 			}
 		}
-		return refuse(http.StatusConflict, "node %s has no replica of partition %d; there are some on %s", node.Name, place.ID, strings.Join(names, ", "))
+		return reject(http.StatusConflict, "node %s has no replica of partition %d; there are some on %s", node.Name, place.ID, strings.Join(names, ", "))
 	}
 	if state := c.Members.State(node.Name, node.Incarnation); node.ServerID() != c.Self && state != membership.Alive {
-		return refuse(http.StatusConflict, "node %s cannot lead now, it is %s", node.Name, state)
+		return reject(http.StatusConflict, "node %s cannot lead now, it is %s", node.Name, state)
 	}
 	if node.Draining {
-		return refuse(http.StatusConflict, "node %s is being drained; undrain it first", node.Name)
+		return reject(http.StatusConflict, "node %s is being drained; undrain it first", node.Name)
 	}
 	return nil
 }
@@ -233,17 +233,17 @@ func (c *Cluster) RaiseFeatureLevel(ctx context.Context, level uint32) (metadata
 	case wanted == plan.Level:
 		return layout.Cluster, nil
 	case wanted < plan.Level:
-		return metadata.Cluster{}, refuse(http.StatusConflict, "the cluster is at feature level %d, which cannot be lowered", plan.Level)
+		return metadata.Cluster{}, reject(http.StatusConflict, "the cluster is at feature level %d, which cannot be lowered", plan.Level)
 	case wanted > plan.Highest:
-		return metadata.Cluster{}, refuse(http.StatusConflict, "no node supports feature level %d; the highest is %d", level, plan.Highest)
+		return metadata.Cluster{}, reject(http.StatusConflict, "no node supports feature level %d; the highest is %d", level, plan.Highest)
 	case wanted > plan.Next:
-		return metadata.Cluster{}, refuse(http.StatusConflict, "feature level %d is not supported by all nodes: %s", level, strings.Join(plan.Waiting, "; "))
+		return metadata.Cluster{}, reject(http.StatusConflict, "feature level %d is not supported by all nodes: %s", level, strings.Join(plan.Waiting, "; "))
 	default:
 		plan.Next = wanted
 	}
 	cluster, err := c.Store.RaiseFeatureLevel(ctx, plan)
 	if errors.Is(err, metadata.ErrMembersChanged) {
-		return cluster, refuse(http.StatusConflict, "nodes joined or left in the meantime; try again")
+		return cluster, reject(http.StatusConflict, "nodes joined or left in the meantime; try again")
 	}
 	return cluster, err
 }

@@ -27,10 +27,10 @@ func (o *operator) Copy(ctx context.Context, id ids.Invocation, input *[]byte) (
 		return ids.Invocation{}, operatorError(err)
 	}
 	if old.Target.Type == target.StateUpdate {
-		return ids.Invocation{}, refusal(machine.Outcome{Code: machine.NotFound})
+		return ids.Invocation{}, rejection(machine.Outcome{Code: machine.NotFound})
 	}
 	if old.Target.Type.Workflow() {
-		return ids.Invocation{}, refuse(http.StatusUnprocessableEntity, "invocations of workflows cannot be copied: a workflow runs once per key")
+		return ids.Invocation{}, reject(http.StatusUnprocessableEntity, "invocations of workflows cannot be copied: a workflow runs once per key")
 	}
 	original, err := o.inputOf(ctx, id)
 	if err != nil {
@@ -51,7 +51,7 @@ func (o *operator) Copy(ctx context.Context, id ids.Invocation, input *[]byte) (
 	}
 	_, err = o.router.Send(ctx, c)
 	if full, ok := errors.AsType[*routing.QueueFullError](err); ok {
-		return ids.Invocation{}, refuse(http.StatusTooManyRequests, "the invocation was not started: %v", full)
+		return ids.Invocation{}, reject(http.StatusTooManyRequests, "the invocation was not started: %v", full)
 	}
 	if err != nil {
 		return ids.Invocation{}, operatorError(err)
@@ -88,7 +88,7 @@ func (o *operator) inputOf(ctx context.Context, id ids.Invocation) (in storedInp
 		return in, operatorError(routing.Explain(err))
 	}
 	if len(page.Rows) == 0 || page.Rows[0].Index != 0 || page.Rows[0].Entry.Type != journal.Input {
-		return in, refusal(machine.Outcome{Code: machine.NoInput})
+		return in, rejection(machine.Outcome{Code: machine.NoInput})
 	}
 	var m service.InputCommandMessage
 	if err := m.UnmarshalVT(page.Rows[0].Entry.Payload); err != nil {
@@ -105,11 +105,11 @@ func (o *operator) inputOf(ctx context.Context, id ids.Invocation) (in storedInp
 func (o *operator) acceptsInput(t *machine.Target, headers []journal.Header, input []byte) error {
 	known := o.schemas().Services[t.Service]
 	if known == nil {
-		return refuse(http.StatusBadRequest, "no deployment offers the service '%s'; register one", t.Service)
+		return reject(http.StatusBadRequest, "no deployment offers the service '%s'; register one", t.Service)
 	}
 	handler := known.Handler(t.Handler)
 	if handler == nil {
-		return refuse(http.StatusBadRequest, "the service '%s' no longer has the handler '%s'", t.Service, t.Handler)
+		return reject(http.StatusBadRequest, "the service '%s' no longer has the handler '%s'", t.Service, t.Handler)
 	}
 	contentType, has := "", false
 	for _, h := range headers {
@@ -122,7 +122,7 @@ func (o *operator) acceptsInput(t *machine.Target, headers []journal.Header, inp
 		return nil
 	}
 	if err := handler.Input.Check(contentType, has, input); err != nil {
-		return refuse(http.StatusBadRequest, "%v", err)
+		return reject(http.StatusBadRequest, "%v", err)
 	}
 	return nil
 }

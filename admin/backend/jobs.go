@@ -345,8 +345,8 @@ func uniqueOf(job *metadata.Job, id ids.Invocation) [16]byte {
 }
 
 func isLater(err error) bool {
-	refusal, ok := errors.AsType[*admin.Refusal](err)
-	return ok && refusal.Later
+	rejection, ok := errors.AsType[*admin.Rejection](err)
+	return ok && rejection.Later
 }
 
 // unlessEnded drops the error of an invocation that has already ended, since the operation would have

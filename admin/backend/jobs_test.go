@@ -79,7 +79,7 @@ type jobTargets struct {
 	mu       sync.Mutex // covers the fields below
 	all      []*admin.Invocation
 	killed   map[string]int
-	refuse   map[string]error
+	reject   map[string]error
 	restarts map[string]bool            // of the new ones
 	cancels  map[string]map[uint64]bool // by request
 	onKill   func(n int)
@@ -88,7 +88,7 @@ type jobTargets struct {
 }
 
 func newTargets(n int) *jobTargets {
-	f := &jobTargets{killed: map[string]int{}, refuse: map[string]error{}, restarts: map[string]bool{}, cancels: map[string]map[uint64]bool{}}
+	f := &jobTargets{killed: map[string]int{}, reject: map[string]error{}, restarts: map[string]bool{}, cancels: map[string]map[uint64]bool{}}
 	for i := range n {
 		id := ids.NewInvocation(uint64(i), [16]byte{14: byte(i >> 8), 15: byte(i)})
 		f.all = append(f.all, &admin.Invocation{ID: id.String(), CreatedAt: rest.Timestamp(i)})
@@ -134,9 +134,9 @@ func (f *jobTargets) List(_ context.Context, q admin.Query) (page admin.Page, er
 func (f *jobTargets) Kill(ctx context.Context, id ids.Invocation) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.refuse[id.String()]; err != nil {
+	if err := f.reject[id.String()]; err != nil {
 		if errors.Is(err, admin.ErrUnavailable) {
-			delete(f.refuse, id.String())
+			delete(f.reject, id.String())
 		}
 		return err
 	}
@@ -153,7 +153,7 @@ func (f *jobTargets) Kill(ctx context.Context, id ids.Invocation) error {
 func (f *jobTargets) Resume(_ context.Context, id ids.Invocation, _ admin.DeploymentChoice) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.refuse[id.String()]
+	return f.reject[id.String()]
 }
 
 func (f *jobTargets) CancelOnce(_ context.Context, id ids.Invocation, request uint64) error {
@@ -163,8 +163,8 @@ func (f *jobTargets) CancelOnce(_ context.Context, id ids.Invocation, request ui
 		f.cancels[id.String()] = map[uint64]bool{}
 	}
 	f.cancels[id.String()][request] = true
-	if err := f.refuse[id.String()]; err != nil { // after it took effect
-		delete(f.refuse, id.String())
+	if err := f.reject[id.String()]; err != nil { // after it took effect
+		delete(f.reject, id.String())
 		return err
 	}
 	return nil
@@ -173,7 +173,7 @@ func (f *jobTargets) CancelOnce(_ context.Context, id ids.Invocation, request ui
 func (f *jobTargets) RestartOnce(_ context.Context, id ids.Invocation, unique [16]byte, _ admin.DeploymentChoice) (ids.Invocation, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.refuse[id.String()]; err != nil {
+	if err := f.reject[id.String()]; err != nil {
 		return ids.Invocation{}, err
 	}
 	made := ids.NewInvocation(id.PartitionKey(), unique)
@@ -220,9 +220,9 @@ func TestAJobProcessesAllThatMatch(t *testing.T) {
 		f := newTargets(3*jobBatch + 7)
 		f.all[5].CreatedAt = jobCreated // as old as the job
 		f.all = append(f.all, &admin.Invocation{ID: "inv_younger", CreatedAt: jobCreated + 1})
-		f.refuse[f.all[1].ID] = errors.New("no " + strings.Repeat("x", 1000))
-		f.refuse[f.all[2].ID] = hasEnded()
-		f.refuse[f.all[3].ID] = admin.ErrUnavailable // once
+		f.reject[f.all[1].ID] = errors.New("no " + strings.Repeat("x", 1000))
+		f.reject[f.all[2].ID] = hasEnded()
+		f.reject[f.all[3].ID] = admin.ErrUnavailable // once
 		f.failList = 1
 		s := records(metadata.Job{Operation: "kill", Filter: "service=A&status=running"})
 		s.unavailable = true
@@ -275,8 +275,8 @@ func TestTheNextLeaderContinuesAJob(t *testing.T) {
 func TestRepeatedOperationsCountWhatHasEndedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTargets(3)
-		f.refuse[f.all[0].ID] = hasEnded()
-		f.refuse[f.all[1].ID] = &admin.Refusal{Status: http.StatusBadRequest, Message: "no such deployment"}
+		f.reject[f.all[0].ID] = hasEnded()
+		f.reject[f.all[1].ID] = &admin.Rejection{Status: http.StatusBadRequest, Message: "no such deployment"}
 		var batch []string
 		for _, inv := range f.all {
 			batch = append(batch, inv.ID)
@@ -296,8 +296,8 @@ func TestAJobSkipsWhatWasPurgedMeanwhile(t *testing.T) {
 	for _, operation := range []string{"restart-as-new", "kill", "resume"} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newTargets(3)
-			f.refuse[f.all[0].ID] = rest.ErrNotFound
-			f.refuse[f.all[1].ID] = refuse(http.StatusGone, "no input")
+			f.reject[f.all[0].ID] = rest.ErrNotFound
+			f.reject[f.all[1].ID] = reject(http.StatusGone, "no input")
 			s := records(metadata.Job{Operation: operation, Filter: "status=completed"})
 			r, leads := runner(s, f)
 			job := runUntil(t, r, s, leads)
@@ -313,13 +313,13 @@ func TestAJobSkipsWhatWasPurgedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestAJobReportsCancelsThatAreRefused has an invocation that has ended, and one that accepts no more cancels and
+// TestAJobReportsCancelsThatAreRejected has an invocation that has ended, and one that accepts no more cancels and
 // so continues.
-func TestAJobReportsCancelsThatAreRefused(t *testing.T) {
+func TestAJobReportsCancelsThatAreRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTargets(2)
-		f.refuse[f.all[0].ID] = hasEnded()
-		f.refuse[f.all[1].ID] = refusal(machine.Outcome{Code: machine.SignalsFull})
+		f.reject[f.all[0].ID] = hasEnded()
+		f.reject[f.all[1].ID] = rejection(machine.Outcome{Code: machine.SignalsFull})
 		s := records(metadata.Job{Operation: "cancel", Filter: "status=running"})
 		r, leads := runner(s, f)
 		job := runUntil(t, r, s, leads)
@@ -416,7 +416,7 @@ func TestRestartsOfAJobAreRepeatable(t *testing.T) {
 func TestAJobCancelsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTargets(3)
-		f.refuse[f.all[1].ID] = admin.ErrUnavailable
+		f.reject[f.all[1].ID] = admin.ErrUnavailable
 		for range 2 {
 			var batch []string
 			for _, inv := range f.all {

@@ -59,7 +59,7 @@ func (o *operator) Pause(ctx context.Context, id ids.Invocation, r rest.PauseReq
 	}
 	out, err := o.operate(ctx, id, &machine.Pause{Target: id, By: r.By, Reason: r.Reason}, machine.Existing)
 	if out.Code == machine.NotStarted {
-		err = refuse(http.StatusConflict, "the invocation has not started yet: it is %s; only started invocations can be paused", out.Status)
+		err = reject(http.StatusConflict, "the invocation has not started yet: it is %s; only started invocations can be paused", out.Status)
 	}
 	return out.Code == machine.Existing, err
 }
@@ -113,7 +113,7 @@ func (o *operator) resumeUnpinned(ctx context.Context, id ids.Invocation) error 
 	case inv.Pausing:
 		return o.resumePaused(ctx, id, nil)
 	case inv.Status == machine.Invoked && r.Attempts != nil && r.Attempts.InFlight && r.Attempts.Deployment != o.latest(&inv.Target):
-		return refuse(http.StatusConflict, "the deployment cannot be changed while the invocation is running; pause it first")
+		return reject(http.StatusConflict, "the deployment cannot be changed while the invocation is running; pause it first")
 	}
 	_, err = o.operate(ctx, id, &machine.Resume{Target: id}, machine.OK)
 	return err
@@ -135,7 +135,7 @@ func (o *operator) resumePaused(ctx context.Context, id ids.Invocation, repin *m
 	case err != nil:
 		return err
 	case !paused:
-		return refuse(http.StatusConflict, "the pause was requested and has not taken effect: the handler has not finished its current step; repeat the command once the invocation is paused")
+		return reject(http.StatusConflict, "the pause was requested and has not taken effect: the handler has not finished its current step; repeat the command once the invocation is paused")
 	}
 	_, err = o.operate(ctx, id, &machine.Resume{Target: id, Repin: repin}, machine.OK)
 	return err
@@ -169,7 +169,7 @@ func (o *operator) resumeElsewhere(ctx context.Context, id ids.Invocation, repin
 	}
 	paused, err := o.awaitPaused(ctx, id)
 	if err == nil && !paused {
-		err = refuse(http.StatusConflict, "an attempt of the invocation has started meanwhile; pause it first")
+		err = reject(http.StatusConflict, "an attempt of the invocation has started meanwhile; pause it first")
 	}
 	if err == nil {
 		_, err = o.operate(ctx, id, &machine.Resume{Target: id, Repin: repin}, machine.OK)
@@ -296,20 +296,20 @@ func (o *operator) repin(ctx context.Context, id ids.Invocation, on admin.Deploy
 	if on.Which == admin.Latest {
 		service := schemas.Services[target.Service]
 		if service == nil {
-			return nil, refuse(http.StatusBadRequest, "no deployment offers the service '%s'; register one", target.Service)
+			return nil, reject(http.StatusBadRequest, "no deployment offers the service '%s'; register one", target.Service)
 		}
 		on.ID = service.Deployment
 	}
 	d := schemas.Deployments[on.ID]
 	if d == nil {
-		return nil, refuse(http.StatusBadRequest, "deployment '%s' is not registered; 'platform deployments list' lists registered ones", on.ID)
+		return nil, reject(http.StatusBadRequest, "deployment '%s' is not registered; 'platform deployments list' lists registered ones", on.ID)
 	}
 	if service := d.Service(target.Service); service == nil || service.Handler(target.Handler) == nil {
-		return nil, refuse(http.StatusBadRequest, "deployment '%s' does not offer %s/%s", on.ID, target.Service, target.Handler)
+		return nil, reject(http.StatusBadRequest, "deployment '%s' does not offer %s/%s", on.ID, target.Service, target.Handler)
 	}
 	lowest, highest := max(d.MinProtocol, o.protocol.Min), min(d.MaxProtocol, o.protocol.Max)
 	if lowest > highest {
-		return nil, refuse(http.StatusBadRequest, "deployment '%s' and the server have no service protocol version in common", on.ID)
+		return nil, reject(http.StatusBadRequest, "deployment '%s' and the server have no service protocol version in common", on.ID)
 	}
 	return &machine.Repin{Deployment: d.ID, Min: uint8(lowest), Max: uint8(highest)}, nil
 }
@@ -324,7 +324,7 @@ func (o *operator) operate(ctx context.Context, id ids.Invocation, c machine.Ope
 	if repeated && out.Code == asDone {
 		return out, nil
 	}
-	return out, refusal(out)
+	return out, rejection(out)
 }
 
 // statusText is the status of an invocation in the terms of the documentation.
@@ -338,8 +338,8 @@ func statusText(s machine.Status) string {
 	return s.String()
 }
 
-// refusal returns why a command was rejected, as text for operators; nil if it was not.
-func refusal(out machine.Outcome) error {
+// rejection returns why a command was rejected, as text for operators; nil if it was not.
+func rejection(out machine.Outcome) error {
 	switch out.Code {
 	case machine.OK, machine.Existing:
 		return nil
@@ -348,37 +348,37 @@ func refusal(out machine.Outcome) error {
 	case machine.Ended:
 		return hasEnded()
 	case machine.NotEnded:
-		return refuse(http.StatusConflict, "the invocation has not completed: it is %s; cancel or kill it first", statusText(out.Status))
+		return reject(http.StatusConflict, "the invocation has not completed: it is %s; cancel or kill it first", statusText(out.Status))
 	case machine.NotStarted:
-		return refuse(http.StatusTooEarly, "the invocation has not started yet: it is %s", statusText(out.Status))
+		return reject(http.StatusTooEarly, "the invocation has not started yet: it is %s", statusText(out.Status))
 	case machine.Running:
-		return &admin.Refusal{Status: http.StatusConflict, Later: true, Message: "the deployment cannot be changed while the invocation is running; pause it first"}
+		return &admin.Rejection{Status: http.StatusConflict, Later: true, Message: "the deployment cannot be changed while the invocation is running; pause it first"}
 	case machine.NotPinned:
-		return refuse(http.StatusConflict, "the deployment cannot be changed before the invocation is pinned to one by its first stored step")
+		return reject(http.StatusConflict, "the deployment cannot be changed before the invocation is pinned to one by its first stored step")
 	case machine.Incompatible:
-		return refuse(http.StatusBadRequest, "the deployment does not support the service protocol version that the invocation's journal is written in")
+		return reject(http.StatusBadRequest, "the deployment does not support the service protocol version that the invocation's journal is written in")
 	case machine.NoInput:
-		return refuse(http.StatusGone, "the journal of the invocation, which contains the input, was deleted after the journal retention of the handler")
+		return reject(http.StatusGone, "the journal of the invocation, which contains the input, was deleted after the journal retention of the handler")
 	case machine.Unsupported:
-		return refuse(http.StatusUnprocessableEntity, "invocations of workflows cannot be restarted")
+		return reject(http.StatusUnprocessableEntity, "invocations of workflows cannot be restarted")
 	case machine.OutOfRange:
-		return refuse(http.StatusBadRequest, "the journal has no entry with that index")
+		return reject(http.StatusBadRequest, "the journal has no entry with that index")
 	case machine.Unanswered:
-		return refuse(http.StatusBadRequest, "the journal up to that entry contains some commands without their completions; choose an earlier entry")
+		return reject(http.StatusBadRequest, "the journal up to that entry contains some commands without their completions; choose an earlier entry")
 	case machine.SignalsFull:
-		return refuse(http.StatusConflict, "the invocation was cancelled so often that its journal accepts no more cancels; kill it instead")
+		return reject(http.StatusConflict, "the invocation was cancelled so often that its journal accepts no more cancels; kill it instead")
 	case machine.TooLarge:
-		return refuse(http.StatusUnprocessableEntity, "the journal up to that entry is too long to be copied: at most 64 MiB and 100,000 entries; choose an earlier entry, or restart from the beginning")
+		return reject(http.StatusUnprocessableEntity, "the journal up to that entry is too long to be copied: at most 64 MiB and 100,000 entries; choose an earlier entry, or restart from the beginning")
 	}
 	return fmt.Errorf("the partition refused the operation with code %d", out.Code)
 }
 
 func hasEnded() error {
-	return &admin.Refusal{Status: http.StatusConflict, Later: true, Message: "the invocation has already completed"}
+	return &admin.Rejection{Status: http.StatusConflict, Later: true, Message: "the invocation has already completed"}
 }
 
-func refuse(status int, format string, args ...any) error {
-	return &admin.Refusal{Status: status, Message: fmt.Sprintf(format, args...)}
+func reject(status int, format string, args ...any) error {
+	return &admin.Rejection{Status: status, Message: fmt.Sprintf(format, args...)}
 }
 
 // operatorError converts the router's errors for the admin API.

@@ -37,15 +37,15 @@ func (c *Cluster) RecoverPartitions(ctx context.Context, partitions []uint32, dr
 	}
 	switch led := c.awaitMetadataLeader(ctx, expiry); {
 	case !led && !wait:
-		return nil, refuse(http.StatusServiceUnavailable, "no node leads the metadata at the moment. If that remains so for more than %s, the metadata has lost its majority, too: "+
+		return nil, reject(http.StatusServiceUnavailable, "no node leads the metadata at the moment. If that remains so for more than %s, the metadata has lost its majority, too: "+
 			"if most of its voters are lost for good, stop this server and run `platform-server recover` on the node with the newest metadata (metadata_applied is %d here)",
 			units.Rough(cluster.LeaderExpiry), c.Store.AppliedIndex())
 	case !led:
-		return nil, refuse(http.StatusServiceUnavailable, "the metadata has lost its majority, too: if most of its voters are lost for good, stop this server and run "+
+		return nil, reject(http.StatusServiceUnavailable, "the metadata has lost its majority, too: if most of its voters are lost for good, stop this server and run "+
 			"`platform-server recover` on the node with the newest metadata (metadata_applied is %d here)", c.Store.AppliedIndex())
 	}
 	if c.Store.FeatureLevel() < feature.Level2 {
-		return nil, refuse(http.StatusConflict, "recovering a partition needs feature level 2, the cluster is at level %d", c.Store.FeatureLevel())
+		return nil, reject(http.StatusConflict, "recovering a partition needs feature level 2, the cluster is at level %d", c.Store.FeatureLevel())
 	}
 	layout, _ := c.Store.Layout()
 	plans, _, err := c.planSettled(ctx, layout, partitions, expiry)

@@ -28,7 +28,7 @@ func TestWhatCanBeRecovered(t *testing.T) {
 		name      string
 		replicas  []*nodepb.ReplicaStatus // of n1, n2, n3; nil: does not respond
 		needed    bool
-		refused   string
+		rejected  string
 		from      ids.Node
 		discarded []ids.Node
 		missing   []string
@@ -90,8 +90,8 @@ func TestWhatCanBeRecovered(t *testing.T) {
 			}
 			plan := planPartition(layout, statuses, layout.Partitions[0])
 			require.Equal(t, tc.needed, plan.Needed)
-			require.Contains(t, plan.Refused, tc.refused)
-			require.Equal(t, tc.refused == "", plan.Refused == "")
+			require.Contains(t, plan.Refused, tc.rejected)
+			require.Equal(t, tc.rejected == "", plan.Refused == "")
 			require.Equal(t, tc.from, plan.From)
 			require.Equal(t, tc.discarded, plan.Discarded)
 			require.Equal(t, tc.missing, plan.Missing)

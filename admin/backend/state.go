@@ -34,7 +34,7 @@ func (o *operator) State(ctx context.Context, object admin.Object) (admin.State,
 		return admin.State{}, operatorError(err)
 	}
 	if !complete {
-		return admin.State{}, refuse(500, "the state is larger than %d bytes", stateLimit)
+		return admin.State{}, reject(500, "the state is larger than %d bytes", stateLimit)
 	}
 	return stateOf(entries), nil
 }

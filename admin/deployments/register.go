@@ -87,7 +87,7 @@ func (s *Server) registerDeployment(c echo.Context) error {
 	return s.respondRegistered(c, registered, nil)
 }
 
-// checkServices refuses a deployment with too many services.
+// checkServices rejects a deployment with too many services.
 func (s *Server) checkServices(d *metadata.Deployment) error {
 	n, most := len(d.Services), s.cfg.MaxServices
 	if most == 0 || n <= most {

@@ -98,7 +98,7 @@ func (s *Server) updateDeployment(c echo.Context) error {
 	return s.respondUpdated(c, updated, unregisteredParts(updated, now))
 }
 
-// mayKeepHeaders refuses to send the headers of a deployment to another destination than before,
+// mayKeepHeaders rejects updates that send the headers of a deployment to another destination than before,
 // unless an administrator requests that.
 func (s *Server) mayKeepHeaders(ctx context.Context, before string, endpoint *discovery.Request) error {
 	after := destination(endpoint)
@@ -137,7 +137,7 @@ func (s *Server) hasSecretHeaders(r *discovery.Request) bool {
 	return false
 }
 
-// requireUnchanged refuses an update that would undo a concurrent one: endpoint contains what where does not
+// requireUnchanged rejects an update that would undo a concurrent one: endpoint contains what where does not
 // change as it was before the discovery, which takes up to seconds.
 func requireUnchanged(current *metadata.Deployment, where *location, endpoint *discovery.Request) error {
 	updated := requestOf(current)

@@ -99,10 +99,10 @@ func TestValuesAreBounded(t *testing.T) {
 		"select length(replace(printf('%.*c', 4000000, 'a'), 'a', printf('%.*c', 4000000, 'b'))) as n",
 		"select 'a' like printf('%.*c', 1001, '%')",
 	} {
-		require.Regexp(t, "larger than|longer than", refusalOf(t, e, query).Message, query)
+		require.Regexp(t, "larger than|longer than", rejectionOf(t, e, query).Message, query)
 	}
 	require.Equal(t, "4000000", toText(ask(t, e, "select length(printf('%.*c', 4000000, 'a')) as n")[0]["n"]))
-	require.Contains(t, refusalOf(t, e, "select json_patch('{}', '{}')").Message, "json_patch")
+	require.Contains(t, rejectionOf(t, e, "select json_patch('{}', '{}')").Message, "json_patch")
 }
 
 // TestAResultThatIsNotReadReleasesItsSlot sends a query over a connection and never reads the result.

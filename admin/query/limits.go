@@ -32,7 +32,7 @@ func (l *Limits) include(o owner) bool {
 }
 
 // ownership determines which limits apply to the rows of a table. Queries with other limits, and all
-// queries with limits of a table without ownership, are refused: a new table
+// queries with limits of a table without ownership, are rejected: a new table
 // shows nothing to limited tokens until its ownership is declared.
 type ownership uint8
 
@@ -44,8 +44,8 @@ const (
 	byTargetOwner = byOwnerService | byOwnerScope
 )
 
-// refuse returns an error if the table cannot be restricted to limits.
-func (t *Table) refuse(l *Limits) error {
+// reject returns an error if the table cannot be restricted to limits.
+func (t *Table) reject(l *Limits) error {
 	if !l.any() || t.ownership == ofEveryone {
 		return nil
 	}

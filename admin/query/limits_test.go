@@ -140,7 +140,7 @@ var limitsOfTables = map[string]string{
 // A client with limits sees of each table what it would see if nothing else existed, or nothing.
 func TestLimitsHoldInEveryTable(t *testing.T) {
 	everything := newTestEngine(t, owned(t, func(string, string) bool { return true }))
-	compared, refused := 0, 0
+	compared, rejected := 0, 0
 	for _, limits := range []Limits{
 		{Services: []string{"Greeter"}},
 		{Services: []string{"Orders", "Greeter"}},
@@ -170,11 +170,11 @@ func TestLimitsHoldInEveryTable(t *testing.T) {
 				var got bytes.Buffer
 				_, err := everything.WriteJSON(t.Context(), text, Options{Limits: limits, Stats: true}, &got)
 				if !open {
-					refusal := new(Error)
-					require.ErrorAs(t, err, &refusal, "%+v: %s", limits, text)
-					require.True(t, refusal.Forbidden, "%+v: %s", limits, text)
+					rejection := new(Error)
+					require.ErrorAs(t, err, &rejection, "%+v: %s", limits, text)
+					require.True(t, rejection.Forbidden, "%+v: %s", limits, text)
 					require.Empty(t, got.String(), "%+v: %s", limits, text)
-					refused++
+					rejected++
 					continue
 				}
 				require.NoError(t, err, text)
@@ -184,7 +184,7 @@ func TestLimitsHoldInEveryTable(t *testing.T) {
 		}
 	}
 	require.Greater(t, compared, 500)
-	require.Greater(t, refused, 500)
+	require.Greater(t, rejected, 500)
 	for name := range limitsOfTables {
 		require.True(t, slices.ContainsFunc(everything.Tables(), func(x *Table) bool { return x.Name == name }), "there is no table %s", name)
 	}
@@ -220,7 +220,7 @@ func TestQueriesCannotReachBeyondLimits(t *testing.T) {
 		require.Empty(t, rowsIn(t, written(t, e, text, Options{Limits: limits})), text)
 		require.NotEmpty(t, rowsIn(t, written(t, e, strings.Replace(text, "left join sys_invocation i on j.id = i.id where i.id is null", "where 1", 1), Options{})), text)
 	}
-	// A table that is refused is so in every place of a query.
+	// A table that is rejected is so in every place of a query.
 	for _, text := range []string{
 		"select 1 as x from sys_invocation where exists (select 1 from sys_rules)",
 		"select (select count(*) from sys_rules) as x",

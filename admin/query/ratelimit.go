@@ -26,12 +26,12 @@ func (e *RateError) Error() string {
 // rateLimit bounds how many queries start. A client that has had a query admitted leaves an eighth of the
 // capacity to clients that have not, until the bucket could have filled since.
 type rateLimit struct {
-	mu      sync.Mutex // covers the fields below
-	bucket  tokenbucket.Bucket
-	reserve int                         // tokens for other clients
-	memory  time.Duration               // how long a client counts as one that has had a query
-	recent  map[access.Client]time.Time // when they last had one
-	refused uint64
+	mu       sync.Mutex // covers the fields below
+	bucket   tokenbucket.Bucket
+	reserve  int                         // tokens for other clients
+	memory   time.Duration               // how long a client counts as one that has had a query
+	recent   map[access.Client]time.Time // when they last had one
+	rejected uint64
 }
 
 const (
@@ -64,7 +64,7 @@ func (l *rateLimit) admit(client access.Client, now time.Time) error {
 		need += l.reserve
 	}
 	if at := l.bucket.When(now, need); at.After(now) {
-		l.refused++
+		l.rejected++
 		return &RateError{After: at.Sub(now), own: l.bucket.Has(now)}
 	}
 	l.bucket.Take(now)
@@ -85,9 +85,9 @@ func (l *rateLimit) newcomer(client access.Client, now time.Time) bool {
 	return len(l.recent) < maxRecent
 }
 
-// rateLimited returns how many queries were refused so far.
+// rateLimited returns how many queries were rejected so far.
 func (l *rateLimit) rateLimited() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.refused
+	return l.rejected
 }

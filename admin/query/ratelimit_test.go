@@ -22,15 +22,15 @@ func TestRateLimitLeavesTokensToOtherClients(t *testing.T) {
 		return n
 	}
 	require.Equal(t, 14, admitted("ada"), "two tokens are left to others")
-	refusal, ok := errors.AsType[*RateError](l.admit("ada", now))
+	rejection, ok := errors.AsType[*RateError](l.admit("ada", now))
 	require.True(t, ok)
-	require.Equal(t, 125*time.Millisecond, refusal.After)
-	require.ErrorContains(t, refusal, "of this client")
+	require.Equal(t, 125*time.Millisecond, rejection.After)
+	require.ErrorContains(t, rejection, "of this client")
 	require.Equal(t, 1, admitted("bob"))
 	require.Equal(t, 1, admitted("cleo"))
-	refusal, _ = errors.AsType[*RateError](l.admit("dan", now))
-	require.Equal(t, 125*time.Millisecond, refusal.After)
-	require.ErrorContains(t, refusal, "too many queries (admin")
+	rejection, _ = errors.AsType[*RateError](l.admit("dan", now))
+	require.Equal(t, 125*time.Millisecond, rejection.After)
+	require.ErrorContains(t, rejection, "too many queries (admin")
 	require.NoError(t, l.admit("", now), "a query of the server itself")
 
 	now = now.Add(2 * time.Second)

@@ -14,15 +14,15 @@ import (
 	"platform/partition"
 )
 
-func refusalOf(t *testing.T, e *Engine, query string) *Error {
+func rejectionOf(t *testing.T, e *Engine, query string) *Error {
 	t.Helper()
 	_, err := e.WriteJSON(t.Context(), query, Options{}, io.Discard)
-	refusal, ok := errors.AsType[*Error](err)
+	rejection, ok := errors.AsType[*Error](err)
 	require.True(t, ok, "%s: %v", query, err)
-	return refusal
+	return rejection
 }
 
-func TestRefusals(t *testing.T) {
+func TestRejections(t *testing.T) {
 	e := newTestEngine(t, Config{})
 	for query, want := range map[string]string{
 		"":                                          "the query is empty; try SELECT * FROM sys_invocation LIMIT 10",
@@ -70,11 +70,11 @@ func TestRefusals(t *testing.T) {
 		"select abs(-9223372036854775807 - 1)": "",
 		"select \x00":                          "",
 	} {
-		refusal := refusalOf(t, e, query)
+		rejection := rejectionOf(t, e, query)
 		if want != "" {
-			require.Equal(t, want, refusal.Error(), query)
+			require.Equal(t, want, rejection.Error(), query)
 		}
-		require.NotContains(t, refusal.Error(), "vtab")
+		require.NotContains(t, rejection.Error(), "vtab")
 	}
 	require.Equal(t, "1", toText(ask(t, e, "select 1 as n")[0]["n"]), "the engine goes on after refusals")
 }
@@ -94,17 +94,17 @@ func TestResultsAreBounded(t *testing.T) {
 	const numbers = "with recursive n(i) as (select 1 union all select i + 1 from n) "
 	t.Run("rows", func(t *testing.T) {
 		e := newTestEngine(t, Config{MaxRows: 10})
-		require.Contains(t, refusalOf(t, e, numbers+"select i from n limit 11").Message, "more than 10 rows")
+		require.Contains(t, rejectionOf(t, e, numbers+"select i from n limit 11").Message, "more than 10 rows")
 		require.Len(t, ask(t, e, numbers+"select i from n limit 10"), 10)
 	})
 	t.Run("bytes", func(t *testing.T) {
 		e := newTestEngine(t, Config{MaxBytes: 1000})
-		require.Contains(t, refusalOf(t, e, numbers+"select printf('%0100d', i) as x from n limit 10").Message, "larger than 1000 bytes")
+		require.Contains(t, rejectionOf(t, e, numbers+"select printf('%0100d', i) as x from n limit 10").Message, "larger than 1000 bytes")
 	})
 	t.Run("memory", func(t *testing.T) {
 		e := newTestEngine(t, Config{MemoryLimit: 32 << 20})
-		refusal := refusalOf(t, e, numbers+"select x from (select printf('%0100000d', i) as x from n limit 1000) order by 1 desc")
-		require.Contains(t, refusal.Message, "memory limit")
+		rejection := rejectionOf(t, e, numbers+"select x from (select printf('%0100000d', i) as x from n limit 1000) order by 1 desc")
+		require.Contains(t, rejection.Message, "memory limit")
 	})
 	t.Run("time", func(t *testing.T) {
 		e := newTestEngine(t, Config{Timeout: 20 * time.Millisecond})
@@ -197,9 +197,9 @@ func FuzzQuery(f *testing.F) {
 	e := newTestEngine(f, Config{Timeout: 200 * time.Millisecond, MaxRows: 100})
 	f.Fuzz(func(t *testing.T, query string) {
 		_, err := e.WriteJSON(t.Context(), query, Options{}, io.Discard)
-		if refusal, ok := errors.AsType[*Error](err); ok {
-			require.NotEmpty(t, refusal.Message)
-			require.LessOrEqual(t, refusal.Position.Line, strings.Count(query, "\n")+1)
+		if rejection, ok := errors.AsType[*Error](err); ok {
+			require.NotEmpty(t, rejection.Message)
+			require.LessOrEqual(t, rejection.Position.Line, strings.Count(query, "\n")+1)
 			return
 		}
 		if err != nil {

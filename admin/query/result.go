@@ -30,7 +30,7 @@ type Options struct {
 	Columns bool
 	// Stats writes "stats":{…} after the rows. Arrow streams have none.
 	Stats bool
-	// HidePayloads makes the columns with payloads NULL, HideAudit refuses queries of the audit
+	// HidePayloads makes the columns with payloads NULL, HideAudit rejects queries of the audit
 	// log.
 	HidePayloads, HideAudit bool
 	// Limits restricts the rows that are read.

@@ -46,11 +46,11 @@ func TestArrowResultsAreBounded(t *testing.T) {
 // A value that does not fit the type of its column, which was sent with the first rows, must not be cut off.
 func TestArrowColumnsOfSeveralTypes(t *testing.T) {
 	e := newTestEngine(t, Config{})
-	for last, refused := range map[string]bool{"2.5": true, "'a'": true, "2.0": false, "null": false} {
+	for last, rejected := range map[string]bool{"2.5": true, "'a'": true, "2.0": false, "null": false} {
 		query := "with recursive n(i) as (select 1 union all select i + 1 from n) select case when i = 30000 then " + last + " else i end as mixed from n limit 30000"
 		var buf bytes.Buffer
 		_, err := e.WriteArrow(t.Context(), query, Options{}, &buf)
-		if !refused {
+		if !rejected {
 			require.NoError(t, err, last)
 			continue
 		}

@@ -193,7 +193,7 @@ func TestArithmeticWithTimes(t *testing.T) {
 		"to_timestamp('2026-11-20 10:00:00 PST')":             "is not a time",
 		"state - interval '1 day' from (select 'a' as state)": `"a" is not a time`,
 	} {
-		require.Contains(t, refusalOf(t, e, "select "+query).Error(), want, query)
+		require.Contains(t, rejectionOf(t, e, "select "+query).Error(), want, query)
 	}
 	require.Equal(t, []string{"now() - 2 * interval '1 hour'"}, slices.Collect(maps.Keys(ask(t, e, "select now() - 2 * interval '1 hour'")[0])))
 }

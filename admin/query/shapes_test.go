@@ -205,10 +205,10 @@ func TestTablesOfOtherServersAreExplained(t *testing.T) {
 	e := newTestEngine(t, Config{})
 	for _, table := range []string{"metrics_processor", "metrics_node", "metrics_log"} {
 		_, err := e.query(t.Context(), "SELECT coalesce(sum(a), 0) FROM "+table, Options{}, new(firstType))
-		var refused *Error
-		require.ErrorAs(t, err, &refused)
-		require.Equal(t, "there is no table "+table, refused.Message)
-		require.Contains(t, refused.Suggestion, "GET /stats")
+		var rejected *Error
+		require.ErrorAs(t, err, &rejected)
+		require.Equal(t, "there is no table "+table, rejected.Message)
+		require.Contains(t, rejected.Suggestion, "GET /stats")
 	}
 }
 

@@ -83,7 +83,7 @@ func (o *lazyCursor) Filter(idxNum int, idxStr string, vals []vtab.Value) error 
 	if sel.matched {
 		return o.t.session.fail(errMatch)
 	}
-	if err := o.t.refuse(&o.t.session.limits); err != nil {
+	if err := o.t.reject(&o.t.session.limits); err != nil {
 		return o.t.session.fail(err)
 	}
 	sel.narrow(&o.t.session.limits)

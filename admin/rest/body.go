@@ -136,7 +136,7 @@ func DecodeJSON(body []byte, into any) error {
 }
 
 // undecodable returns the JSON name of the first field of a struct whose value the field's own decoder
-// refuses, whose errors do not contain the name; "" if there is none at the top level.
+// rejects, whose errors do not contain the name; "" if there is none at the top level.
 func undecodable(body []byte, into any) string {
 	t := reflect.TypeOf(into).Elem()
 	var values map[string]json.RawMessage

@@ -54,7 +54,7 @@ func (s *Server) createSubscription(c echo.Context) error {
 		return err
 	}
 	from := sub.Source.String() + " " + sub.Sink.String()
-	rest.Concerns(c, from) // a subscription that is refused has no ID
+	rest.Concerns(c, from) // a subscription that is rejected has no ID
 	sub.ID = s.registry.NewSubscriptionID()
 	notices, unresolved, err := s.prepareSubscription(c.Request().Context(), &sub, check)
 	if err != nil {

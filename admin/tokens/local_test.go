@@ -57,7 +57,7 @@ func TestTheTokenOfTheAdministratorIsCreatedOnce(t *testing.T) {
 	require.Equal(t, strings.Repeat("x", minAdminToken), text)
 }
 
-func TestTokenFilesThatOthersCanReadAreRefused(t *testing.T) {
+func TestTokenFilesThatOthersCanReadAreRejected(t *testing.T) {
 	for _, mode := range []os.FileMode{0o644, 0o604} {
 		_, err := (&LocalToken{File: tokenFile(t, mode)}).Read()
 		require.ErrorContains(t, err, "security.admin-token-file: every user of this machine has access")

@@ -156,7 +156,7 @@ func (s *Server) revokeToken(c echo.Context) error {
 }
 
 // tokensNamed returns the token with an ID, or those with a name. If there is none, the
-// registry refuses the ID.
+// registry rejects the ID.
 func tokensNamed(tokens []metadata.Token, text string) (named []metadata.Token) {
 	if id, ok := access.SecretID(text); ok {
 		text = id

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ErrUnauthenticated is the reason for refusing a request without valid credentials. It does not
+// ErrUnauthenticated is the reason for rejecting a request without valid credentials. It does not
 // tell an unknown token from an expired one.
 var ErrUnauthenticated = errors.New("the token is missing, unknown, expired or revoked")
 
@@ -22,7 +22,7 @@ type Grant struct {
 
 // Authenticator identifies the sender of a request.
 type Authenticator struct {
-	// Required refuses requests without a valid token; otherwise such requests are unrestricted,
+	// Required rejects requests without a valid token; otherwise such requests are unrestricted,
 	// and a token only identifies the sender and limits its permissions.
 	Required bool
 	// Static holds the grants of tokens that are not stored in the cluster; their tokens may have
@@ -104,9 +104,9 @@ func (a *Authenticator) fail(r *http.Request, text string) {
 	a.Failures.invalid(r, f)
 }
 
-// Refused counts a request that was refused because it has no valid credentials, unless Identify
+// Rejected counts a request that was rejected because it has no valid credentials, unless Identify
 // has counted it.
-func (a *Authenticator) Refused(r *http.Request) {
+func (a *Authenticator) Rejected(r *http.Request) {
 	text := Bearer(r)
 	_, ours := SecretID(text)
 	switch {

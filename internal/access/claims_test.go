@@ -64,7 +64,7 @@ func TestPrincipalsHaveDifferentHeaders(t *testing.T) {
 	require.Equal(t, SessionName("ä"), seen[again.HeaderValue()], "it does not depend on the session")
 }
 
-// Claims give roles on the whole cluster: what looks like a limit is refused, not ignored.
+// Claims give roles on the whole cluster: what looks like a limit is rejected, not ignored.
 func TestClaimsCannotLimitRoles(t *testing.T) {
 	for _, names := range []string{"operator:Orders", "operator(Orders)", "operator service=Orders", "operator, Orders", "Operator", "", " , "} {
 		_, err := NewClaims("", "groups", map[string]string{"team": names})

@@ -79,7 +79,7 @@ func (f *Failures) invalid(r *http.Request, what failure) {
 		"method", r.Method, "omitted", omitted)
 }
 
-// missing counts a request that was refused because it has no credentials.
+// missing counts a request that was rejected because it has no credentials.
 func (f *Failures) missing(port string) {
 	if f != nil {
 		f.ports[port].missing.Add(1)

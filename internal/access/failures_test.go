@@ -68,7 +68,7 @@ func TestFailedAuthenticationsAreCountedAndExplained(t *testing.T) {
 		"something else":                 {"admin", "text", 1, 0, []string{"not a token of this server"}},
 		"nothing":                        {"admin", "", 0, 1, nil},
 		"a guess at the ingress":         {"ingress", "wrong secret", 1, 0, []string{"port=ingress"}},
-		"a token of another application": {"ingress", "text", 1, 0, []string{"not a token of this server"}}, // it was refused
+		"a token of another application": {"ingress", "text", 1, 0, []string{"not a token of this server"}}, // it was rejected
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, out, tokens := failing(t, c.port)
@@ -81,7 +81,7 @@ func TestFailedAuthenticationsAreCountedAndExplained(t *testing.T) {
 			}
 			r := requestFrom("192.0.2.7:1", header)
 			if a.Identify(r) == nil {
-				a.Refused(r)
+				a.Rejected(r)
 			}
 			expectFailures(t, a.Failures, c.port, c.invalid, c.missing)
 			for _, part := range c.logged {
@@ -134,6 +134,6 @@ func TestTheLogOfFailedAuthenticationsIsBounded(t *testing.T) {
 func TestNoFailuresAreCountedWithoutACounter(t *testing.T) {
 	a := &Authenticator{Required: true, Verify: func(context.Context, string) *Principal { return nil }}
 	require.Nil(t, a.Identify(requestFrom("192.0.2.7:1", "Bearer x")))
-	a.Refused(requestFrom("192.0.2.7:1", ""))
+	a.Rejected(requestFrom("192.0.2.7:1", ""))
 	a.InvalidCallback(requestFrom("192.0.2.7:1", ""))
 }

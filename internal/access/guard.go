@@ -13,10 +13,10 @@ import (
 // AnyOne in a list of hosts or origins allows all of them.
 const AnyOne = "*"
 
-// Guard refuses requests that a web page of another site sends through the browser of a user who
+// Guard rejects requests that a web page of another site sends through the browser of a user who
 // can reach the port. The zero value of each field is its strictest setting.
 type Guard struct {
-	// Setting is the section of the configuration that refusals name, such as admin.
+	// Setting is the section of the configuration that rejections name, such as admin.
 	Setting string
 	// Hosts are names under which the server can be addressed, without ports, in addition to
 	// addresses and to names that cannot be registered publicly.
@@ -30,13 +30,13 @@ type Guard struct {
 	Port int
 }
 
-// Refusal is the reason for which a Guard refuses a request.
-type Refusal struct{ Message string }
+// Rejection is the reason for which a Guard rejects a request.
+type Rejection struct{ Message string }
 
 // Error implements error.
-func (r *Refusal) Error() string { return r.Message }
+func (r *Rejection) Error() string { return r.Message }
 
-// CheckHost returns a *Refusal if the request was sent to a name that is not known to belong to
+// CheckHost returns a *Rejection if the request was sent to a name that is not known to belong to
 // this server: the owner of another name can resolve it to the server's address, and its
 // pages would then be of the same origin (DNS rebinding).
 func (g *Guard) CheckHost(r *http.Request) error {
@@ -45,12 +45,12 @@ func (g *Guard) CheckHost(r *http.Request) error {
 		slices.ContainsFunc(g.Hosts, func(known string) bool { return strings.EqualFold(hostname(known), host) }) {
 		return nil
 	}
-	return &Refusal{fmt.Sprintf("the request was sent to the host %q, which is not known to be this server; "+
+	return &Rejection{fmt.Sprintf("the request was sent to the host %q, which is not known to be this server; "+
 		"use its address or localhost, or add the name to %s.allowed-hosts", shortened(r.Host), g.Setting)}
 }
 
-// CheckOrigin returns a *Refusal if a page of an origin that is not allowed sent the request.
-// Clients other than browsers send no origin and are not affected. Reads are refused as well, since
+// CheckOrigin returns a *Rejection if a page of an origin that is not allowed sent the request.
+// Clients other than browsers send no origin and are not affected. Reads are rejected as well, since
 // a GET can invoke a handler.
 func (g *Guard) CheckOrigin(r *http.Request) error {
 	origin := r.Header.Get("Origin")
@@ -61,12 +61,12 @@ func (g *Guard) CheckOrigin(r *http.Request) error {
 		if site != "cross-site" && (site != "same-site" || g.LocalOrigins) || slices.Contains(g.Origins, AnyOne) {
 			return nil
 		}
-		return &Refusal{fmt.Sprintf("a web page of another site sent the request; to allow the requests of all sites, set %s.allowed-origins to [\"*\"]", g.Setting)}
+		return &Rejection{fmt.Sprintf("a web page of another site sent the request; to allow the requests of all sites, set %s.allowed-origins to [\"*\"]", g.Setting)}
 	}
 	if g.AllowsOrigin(r, origin) {
 		return nil
 	}
-	return &Refusal{fmt.Sprintf("a web page of the origin %q sent the request; to allow its requests, add it to %s.allowed-origins", shortened(origin), g.Setting)}
+	return &Rejection{fmt.Sprintf("a web page of the origin %q sent the request; to allow its requests, add it to %s.allowed-origins", shortened(origin), g.Setting)}
 }
 
 // AllowsOrigin reports whether pages of an origin may send the request and read its response.

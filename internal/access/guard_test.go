@@ -17,7 +17,7 @@ func request(host string, headers ...string) *http.Request {
 	return r
 }
 
-func TestNamesThatStrangersCanOwnAreRefused(t *testing.T) {
+func TestNamesThatStrangersCanOwnAreRejected(t *testing.T) {
 	g := &Guard{Setting: "admin", Hosts: []string{"platform.example.com", "n1.example:9070"}}
 	for _, host := range []string{
 		"", "localhost", "LOCALHOST:9070", "app.localhost", "127.0.0.1", "127.0.0.1:9070", "[::1]:9070", "[::1]", "::1", "10.0.0.7:1", "n1:9070",
@@ -35,7 +35,7 @@ func TestNamesThatStrangersCanOwnAreRefused(t *testing.T) {
 	require.NoError(t, (&Guard{Hosts: []string{AnyOne}}).CheckHost(request("evil.example")))
 }
 
-func TestPagesOfOtherOriginsAreRefused(t *testing.T) {
+func TestPagesOfOtherOriginsAreRejected(t *testing.T) {
 	g := &Guard{Setting: "admin", Origins: []string{"https://trusted.example"}, Port: 9071}
 	for _, headers := range [][]string{
 		{},

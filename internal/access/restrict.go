@@ -11,11 +11,11 @@ func Restrict(h http.Handler, a *Authenticator, permission Permission) http.Hand
 		p, err := a.Authenticate(r)
 		switch {
 		case err != nil:
-			a.Refused(r)
+			a.Rejected(r)
 			w.Header().Set("WWW-Authenticate", `Bearer realm="platform"`)
-			Refuse(w, http.StatusUnauthorized, err.Error())
+			Reject(w, http.StatusUnauthorized, err.Error())
 		case !p.Allows(permission):
-			Refuse(w, http.StatusForbidden, "this requires the role "+RolesWith(permission))
+			Reject(w, http.StatusForbidden, "this requires the role "+RolesWith(permission))
 		default:
 			h.ServeHTTP(w, r)
 		}
@@ -31,15 +31,15 @@ func Protect(h http.Handler, guard *Guard) http.Handler {
 			err = guard.CheckHost(r)
 		}
 		if err != nil {
-			Refuse(w, http.StatusForbidden, err.Error())
+			Reject(w, http.StatusForbidden, err.Error())
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
 }
 
-// Refuse responds with an error in the format of the admin API.
-func Refuse(w http.ResponseWriter, status int, message string) {
+// Reject responds with an error in the format of the admin API.
+func Reject(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]any{"message": message, "code": status, "platform_code": nil}) // fails only if the client has disconnected

@@ -19,7 +19,7 @@ var provoked = map[Code]string{
 	META0004: "test/badinput/deployments_test.go TestDeploymentLifecycle",
 	META0005: "test/badinput/deployments_test.go TestRejectedDeployments",
 	META0006: "test/badinput/deployments_test.go TestDeploymentLifecycle",
-	META0009: "admin/subscriptions_test.go TestBadSubscriptionsAreRefused",
+	META0009: "admin/subscriptions_test.go TestBadSubscriptionsAreRejected",
 	META0010: "metadata/fsm_test.go TestUnusableStateFilesAreRejected",
 	META0011: "metadata/fsm_test.go TestUnusableStateFilesAreRejected",
 	META0012: "test/badinput/deployments_test.go TestRejectedDeployments",
@@ -29,7 +29,7 @@ var provoked = map[Code]string{
 	META0016: "test/badinput/versions_test.go TestInPlaceUpdateMovesRunningInvocations",
 	META0017: "test/badinput/versions_test.go TestInPlaceUpdateMovesRunningInvocations",
 	META0018: "metadata/fsm_test.go TestUnusableStateFilesAreRejected",
-	META0019: "admin/cluster_survival_test.go TestChangesThatLeaveNoLossAreRefused",
+	META0019: "admin/cluster_survival_test.go TestChangesThatLeaveNoLossAreRejected",
 	META0020: "metadata/secrets_test.go TestSecretsOfAMissingKeyAreNotUsed",
 	META0021: "metadata/registry_test.go TestTheNumberOfDeploymentsIsLimited",
 	META0022: "internal/node/egress_test.go TestOwnPortsCannotBeRegistered",
@@ -58,7 +58,7 @@ var provoked = map[Code]string{
 	RT0023: "test/badinput/attempts_test.go TestEndpointFaultsAreReportedAndRetried",
 	RT0024: "invoker/failures_test.go TestFailedAttempts",
 	RT0025: "invoker/protocol/depth_test.go TestAwaitsNestedTooDeeply",
-	RT0026: "ingress/reservation_test.go TestBodiesBeyondTheBudgetAreRefused",
+	RT0026: "ingress/reservation_test.go TestBodiesBeyondTheBudgetAreRejected",
 	RT0027: "invoker/statesize_test.go TestStateBeyondTheLimitPausesTheInvocation",
 }
 

@@ -215,7 +215,7 @@ const writePiece = 64 << 10
 
 // Write sends p, or an explanation if it is a refusal of net/http. The timeout applies to each piece.
 func (c *conn) Write(p []byte) (int, error) {
-	if explained := explainRefusal(p, c.problem); explained != nil {
+	if explained := explainRejection(p, c.problem); explained != nil {
 		if _, err := c.write(explained); err != nil {
 			return 0, err
 		}

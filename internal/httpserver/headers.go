@@ -16,7 +16,7 @@ const (
 	headerSlack = 4 << 10
 )
 
-// limitHeaders refuses requests whose headers are too large.
+// limitHeaders rejects requests whose headers are too large.
 func limitHeaders(h http.Handler, problem Problem) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if headerSize(r) <= maxHeader+headerSlack {

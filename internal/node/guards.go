@@ -49,7 +49,7 @@ func (a *accessControl) membersOnly(handler http.Handler, store *metadata.Store)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if node, _ := r.Context().Value(nodeKey{}).(string); !isMember(store, node) && (r.Method != http.MethodGet || r.URL.Path != "/health") {
-			access.Refuse(w, http.StatusForbidden, "this port requires TLS with a certificate of a node of the cluster; metrics and profiles are at the admin port as well")
+			access.Reject(w, http.StatusForbidden, "this port requires TLS with a certificate of a node of the cluster; metrics and profiles are at the admin port as well")
 			return
 		}
 		handler.ServeHTTP(w, r)

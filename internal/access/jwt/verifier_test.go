@@ -105,7 +105,7 @@ func TestMappedClaimsBecomeRoles(t *testing.T) {
 	require.Equal(t, []access.Role{access.Admin}, p.Roles)
 }
 
-func TestForgedTokensAreRefused(t *testing.T) {
+func TestForgedTokensAreRejected(t *testing.T) {
 	i := newIssuer(t)
 	v := i.verifier(t, nil)
 	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -287,7 +287,7 @@ func TestRemovedKeysExpire(t *testing.T) {
 	require.Equal(t, fetched, i.fetched.Load(), "they are read once an hour")
 }
 
-func TestUnverifiedAddressesAreRefused(t *testing.T) {
+func TestUnverifiedAddressesAreRejected(t *testing.T) {
 	i := newIssuer(t)
 	for name, change := range map[string]func(*Config){
 		"name":  func(c *Config) { c.SubjectClaim = "email" },

@@ -136,7 +136,7 @@ func (s *Startup) handler(admin bool) http.Handler {
 			refuseCaller(w, reason)
 			return
 		}
-		access.Refuse(w, http.StatusServiceUnavailable, reason)
+		access.Reject(w, http.StatusServiceUnavailable, reason)
 	})
 	if !admin {
 		return mux
@@ -166,20 +166,20 @@ func (s *Startup) provision(w http.ResponseWriter, r *http.Request) {
 		err = json.Unmarshal(body, &req)
 	}
 	if err != nil {
-		access.Refuse(w, http.StatusBadRequest, "the body is not JSON such as {\"num_partitions\": 8, \"replication\": 3}: "+err.Error())
+		access.Reject(w, http.StatusBadRequest, "the body is not JSON such as {\"num_partitions\": 8, \"replication\": 3}: "+err.Error())
 		return
 	}
 	if name, repeated := httpserver.RepeatedKey(body, true); repeated {
-		access.Refuse(w, http.StatusBadRequest, "the body has the field '"+name+"' twice")
+		access.Reject(w, http.StatusBadRequest, "the body has the field '"+name+"' twice")
 		return
 	}
 	err = s.cfg.Provisioning.Request(req)
 	if refusal, ok := errors.AsType[*cluster.ProvisionRefusal](err); ok {
-		access.Refuse(w, refusal.Status, refusal.Error())
+		access.Reject(w, refusal.Status, refusal.Error())
 		return
 	}
 	if err != nil {
-		access.Refuse(w, http.StatusServiceUnavailable, "node "+s.cfg.Node+" has not started gossip with other nodes yet: "+s.waitsFor())
+		access.Reject(w, http.StatusServiceUnavailable, "node "+s.cfg.Node+" has not started gossip with other nodes yet: "+s.waitsFor())
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)

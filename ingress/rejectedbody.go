@@ -7,7 +7,7 @@ import (
 )
 
 // skipStream reads and drops the rest of an HTTP/2 request, for a limited time, before the request is
-// refused. The library resets a stream whose request has not ended, and clients that are still
+// rejected. The library resets a stream whose request has not ended, and clients that are still
 // sending then lose the response.
 func (s *Server) skipStream(w http.ResponseWriter, r *http.Request) {
 	if r.Header["Expect"] != nil { // reading would request the body
@@ -18,10 +18,10 @@ func (s *Server) skipStream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// skipBody limits the time for which the rest of a refused body is read.
+// skipBody limits the time for which the rest of a rejected body is read.
 const skipBody = time.Second
 
-// abandonBody bounds how long the connection may take to skip what is left of the body of a refused
+// abandonBody bounds how long the connection may take to skip what is left of the body of a rejected
 // request: the standard library reads the rest of a short one, to keep the connection, and would
 // wait for it indefinitely.
 func (s *Server) abandonBody(w http.ResponseWriter, p *problem) {

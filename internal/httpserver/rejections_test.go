@@ -71,8 +71,8 @@ func TestResponsesOfHandlersAreNotReplaced(t *testing.T) {
 	body, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
 	require.Equal(t, "400 Bad Request\n", string(body))
-	require.Nil(t, explainRefusal([]byte("HTTP/1.1 400 Bad Request\r\nDate: x"+string(plainRefusal)), adminProblem))
-	require.Nil(t, explainRefusal([]byte("HTTP/1.1 417 Expectation Failed\r\nConnection: close\r\nX-A: b\r\nDate: x\r\nContent-Length: 0\r\n\r\n"), adminProblem))
-	require.Nil(t, explainRefusal([]byte("HTTP/1.1 417 Expectation Failed\r\nConnection: close\r\nDate: x\r\nContent-Length: 1\r\n\r\n1"), adminProblem))
-	require.Nil(t, explainRefusal([]byte("HTTP/1.1 200 OK"+string(plainRefusal)), adminProblem))
+	require.Nil(t, explainRejection([]byte("HTTP/1.1 400 Bad Request\r\nDate: x"+string(plainRejection)), adminProblem))
+	require.Nil(t, explainRejection([]byte("HTTP/1.1 417 Expectation Failed\r\nConnection: close\r\nX-A: b\r\nDate: x\r\nContent-Length: 0\r\n\r\n"), adminProblem))
+	require.Nil(t, explainRejection([]byte("HTTP/1.1 417 Expectation Failed\r\nConnection: close\r\nDate: x\r\nContent-Length: 1\r\n\r\n1"), adminProblem))
+	require.Nil(t, explainRejection([]byte("HTTP/1.1 200 OK"+string(plainRejection)), adminProblem))
 }

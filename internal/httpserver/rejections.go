@@ -45,9 +45,9 @@ func response(status int, more string, header http.Header, body []byte) []byte {
 		status, http.StatusText(status), lines.Bytes(), more, len(body), body)
 }
 
-// plainRefusal follows the status line in the responses that net/http sends to requests that it
+// plainRejection follows the status line in the responses that net/http sends to requests that it
 // cannot parse. Those of handlers have a date before the connection header.
-var plainRefusal = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
+var plainRejection = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 
 // expectPrefix and expectSuffix are the start and the end of the response of net/http to a request whose Expect
 // header it does not support. That response has no body. Our handlers' responses have more headers before Date.
@@ -56,9 +56,9 @@ var (
 	expectSuffix = []byte("\r\nContent-Length: 0\r\n\r\n")
 )
 
-// explainRefusal returns the response to send instead of one of net/http to a request that it cannot
+// explainRejection returns the response to send instead of one of net/http to a request that it cannot
 // parse; nil if p is something else. There is no other way to replace its plain text.
-func explainRefusal(p []byte, problem Problem) []byte {
+func explainRejection(p []byte, problem Problem) []byte {
 	if bytes.HasPrefix(p, expectPrefix) && bytes.HasSuffix(p, expectSuffix) {
 		header, body := problem(http.StatusExpectationFailed, "", "the only supported value of the header Expect is 100-continue")
 		return response(http.StatusExpectationFailed, "", header, body)
@@ -67,7 +67,7 @@ func explainRefusal(p []byte, problem Problem) []byte {
 	if !found || len(line) < 3 || line[0] != '4' && line[0] != '5' {
 		return nil
 	}
-	line, _, found = bytes.Cut(line, plainRefusal)
+	line, _, found = bytes.Cut(line, plainRejection)
 	if !found || bytes.IndexByte(line, '\r') >= 0 {
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 const (
 	// KeyBytes is the size of a key.
 	KeyBytes = 32
-	// MaxKeys is the number of keys of a keyring.
-	MaxKeys = 16
+	// maxKeys is the number of keys of a keyring.
+	maxKeys = 16
 	// idBytes is the size of the ID of a key, before it is encoded.
 	idBytes = 8
 )
@@ -85,8 +85,8 @@ func Parse(text string) (*Keyring, error) {
 	switch {
 	case number == 0:
 		return nil, errors.New("there is no key")
-	case number > MaxKeys:
-		return nil, fmt.Errorf("there are %d keys, at most %d are supported", number, MaxKeys)
+	case number > maxKeys:
+		return nil, fmt.Errorf("there are %d keys, at most %d are supported", number, maxKeys)
 	}
 	return k, nil
 }

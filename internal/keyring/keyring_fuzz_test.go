@@ -12,7 +12,7 @@ import (
 // contain what it refuses, which may be a key.
 func FuzzParse(f *testing.F) {
 	key := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", KeyBytes)))
-	for _, seed := range []string{"", key, key + "\n", "# a comment\n" + key + "," + key, key + "\r\n\x00", key[:40], strings.Repeat(key+"\n", 2*MaxKeys)} {
+	for _, seed := range []string{"", key, key + "\n", "# a comment\n" + key + "," + key, key + "\r\n\x00", key[:40], strings.Repeat(key+"\n", 2*maxKeys)} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -28,7 +28,7 @@ func FuzzParse(f *testing.F) {
 		}
 		ids := keys.IDs()
 		require.NotEmpty(t, ids)
-		require.LessOrEqual(t, len(ids), MaxKeys)
+		require.LessOrEqual(t, len(ids), maxKeys)
 		require.Contains(t, ids, keys.Newest())
 	})
 }

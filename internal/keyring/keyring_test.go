@@ -92,7 +92,7 @@ func TestUnusableKeysAreRefusedWithoutShowingThem(t *testing.T) {
 		require.NotContains(t, err.Error(), good)
 	}
 	var many []string
-	for i := range byte(MaxKeys + 1) {
+	for i := range byte(maxKeys + 1) {
 		many = append(many, keyText('A'+i))
 	}
 	_, err := Parse(strings.Join(many, ","))

@@ -19,8 +19,8 @@ const (
 	maxText       = 8 << 10 // bytes of an attribute, as in the lines of the log
 )
 
-// TraceIDKey is the attribute of log records that names the trace they belong to.
-const TraceIDKey = "trace_id"
+// traceIDKey is the attribute of log records that names the trace they belong to.
+const traceIDKey = "trace_id"
 
 // LogExport exports log records. A nil *LogExport exports none, and its methods may be called.
 type LogExport struct {
@@ -97,7 +97,7 @@ func (p processor) OnEmit(_ context.Context, record *sdk.Record) error {
 	kept := record.Clone()
 	record.WalkAttributes(func(a attribute.KeyValue) bool {
 		size += 64 + len(a.Key) + len(a.Value.String())
-		if a.Key == TraceIDKey {
+		if a.Key == traceIDKey {
 			if id, err := trace.TraceIDFromHex(a.Value.AsString()); err == nil {
 				kept.SetTraceID(id)
 			}

@@ -10,10 +10,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// MaxHandlers is the number of handlers whose metrics are separate. The others have the label
+// maxHandlers is the number of handlers whose metrics are separate. The others have the label
 // OtherLabel as service and handler.
 const (
-	MaxHandlers = 1000
+	maxHandlers = 1000
 	OtherLabel  = "(other)"
 )
 
@@ -49,7 +49,7 @@ const (
 var endNames = [ends]string{"success", "failure", "cancelled"}
 
 // Handlers are metrics of the work of each handler. They grow with the number of handlers called,
-// up to MaxHandlers, and not with keys or IDs. The methods may be called concurrently, and on a nil
+// up to maxHandlers, and not with keys or IDs. The methods may be called concurrently, and on a nil
 // *Handlers, which counts nothing.
 type Handlers struct {
 	perHandler           bool
@@ -106,7 +106,7 @@ func (h *Handlers) of(service, handler string) *handlerMetrics {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	known := *h.handlers.Load()
-	if len(known) >= MaxHandlers {
+	if len(known) >= maxHandlers {
 		name = handlerName{OtherLabel, OtherLabel}
 	}
 	if m := known[name]; m != nil {

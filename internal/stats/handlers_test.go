@@ -36,12 +36,12 @@ func TestHandlersCanBeLeftOut(t *testing.T) {
 // TestTheNumberOfHandlersIsBounded counts those beyond the limit together.
 func TestTheNumberOfHandlersIsBounded(t *testing.T) {
 	h := NewHandlers(prometheus.NewRegistry(), "p", true)
-	for i := range 2 * MaxHandlers {
+	for i := range 2 * maxHandlers {
 		h.Ended("S"+strconv.Itoa(i), "x", EndSuccess, 0)
 		h.Attempted("S"+strconv.Itoa(i), "x", Succeeded, 0, "")
 	}
-	require.Equal(t, MaxHandlers+1, testutil.CollectAndCount(h.durations))
-	require.Equal(t, float64(MaxHandlers), testutil.ToFloat64(h.completed.WithLabelValues(OtherLabel, OtherLabel, "success")))
+	require.Equal(t, maxHandlers+1, testutil.CollectAndCount(h.durations))
+	require.Equal(t, float64(maxHandlers), testutil.ToFloat64(h.completed.WithLabelValues(OtherLabel, OtherLabel, "success")))
 	var none *Handlers
 	none.Ended("", "", EndSuccess, 0)
 	none.Attempted("", "", Failed, 0, "")

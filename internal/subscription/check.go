@@ -32,8 +32,8 @@ func (s *Subscription) Check() error {
 	for i := range s.Offsets {
 		n += len(s.Offsets[i].Offsets)
 	}
-	if n > MaxStartPartitions {
-		return invalid("the topics of a subscription have at most %d partitions together, not %d; use several subscriptions", MaxStartPartitions, n)
+	if n > maxStartPartitions {
+		return invalid("the topics of a subscription have at most %d partitions together, not %d; use several subscriptions", maxStartPartitions, n)
 	}
 	if s.Paused != nil && len(s.Paused.Reason) > maxPauseReason {
 		return invalid("the reason has %d bytes; at most %d are allowed", len(s.Paused.Reason), maxPauseReason)
@@ -79,12 +79,12 @@ func (o *Options) check() error {
 		return invalid("tombstones %d is unknown", o.Tombstones).In("tombstones")
 	case o.OnError != DeadLetters && o.DeadLetterTopic != "":
 		return invalid("dead_letter_topic needs on_error \"dead-letter\", not %q", o.OnError).In("dead_letter_topic")
-	case o.MaxInFlight == 0 || o.MaxInFlight > MaxMaxInFlight:
-		return invalid("max_in_flight is %d, expected 1 to %d", o.MaxInFlight, MaxMaxInFlight).In("max_in_flight")
+	case o.MaxInFlight == 0 || o.MaxInFlight > maxMaxInFlight:
+		return invalid("max_in_flight is %d, expected 1 to %d", o.MaxInFlight, maxMaxInFlight).In("max_in_flight")
 	case o.Scope.IsZero() && !o.LimitKey.IsZero():
 		return invalid("limit_key needs a scope").In("limit_key")
-	case len(o.Headers) > MaxHeaders:
-		return invalid("headers has %d names; at most %d are allowed", len(o.Headers), MaxHeaders).In("headers")
+	case len(o.Headers) > maxHeaders:
+		return invalid("headers has %d names; at most %d are allowed", len(o.Headers), maxHeaders).In("headers")
 	case o.AllHeaders && len(o.Headers) > 0:
 		return invalid("headers lists names although all headers are handed on").In("headers")
 	}
@@ -151,8 +151,8 @@ func (s *Start) check(source *Source) error {
 		}
 		n += len(t.Offsets)
 	}
-	if n > MaxStartPartitions {
-		return invalid("start has %d offsets; at most %d are allowed", n, MaxStartPartitions)
+	if n > maxStartPartitions {
+		return invalid("start has %d offsets; at most %d are allowed", n, maxStartPartitions)
 	}
 	return nil
 }
@@ -180,13 +180,13 @@ func (c *Cluster) Incomplete() string {
 }
 
 func checkSizes(properties map[string]string) error {
-	if len(properties) > MaxProperties {
-		return invalid("there are %d properties; at most %d are allowed", len(properties), MaxProperties)
+	if len(properties) > maxProperties {
+		return invalid("there are %d properties; at most %d are allowed", len(properties), maxProperties)
 	}
 	for _, name := range sortedNames(properties) {
 		value := properties[name]
-		if len(value) > MaxPropertyBytes {
-			return invalid("the property %s has %d bytes; at most %d are allowed", quote(name), len(value), MaxPropertyBytes).In(name)
+		if len(value) > maxPropertyBytes {
+			return invalid("the property %s has %d bytes; at most %d are allowed", quote(name), len(value), maxPropertyBytes).In(name)
 		}
 		if !utf8.ValidString(value) || strings.ContainsFunc(value, control) {
 			return invalid("the property %s has control characters or is not UTF-8", quote(name)).In(name)

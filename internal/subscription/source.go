@@ -80,11 +80,11 @@ func (s Source) normalized() (Source, error) {
 	}
 	slices.Sort(s.Topics)
 	s.Topics = slices.Compact(s.Topics)
-	if len(s.Topics) > MaxTopics {
-		return s, invalid("a subscription has at most %d topics, not %d; use a pattern", MaxTopics, len(s.Topics))
+	if len(s.Topics) > maxTopics {
+		return s, invalid("a subscription has at most %d topics, not %d; use a pattern", maxTopics, len(s.Topics))
 	}
-	if len(s.Pattern) > MaxPattern {
-		return s, invalid("the pattern has %d bytes; at most %d are allowed", len(s.Pattern), MaxPattern)
+	if len(s.Pattern) > maxPattern {
+		return s, invalid("the pattern has %d bytes; at most %d are allowed", len(s.Pattern), maxPattern)
 	}
 	if s.Pattern != "" {
 		if _, err := regexp.Compile(s.Pattern); err != nil {

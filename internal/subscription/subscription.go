@@ -114,13 +114,13 @@ type Options struct {
 // Bounds of a subscription.
 const (
 	DefaultMaxInFlight = 1000
-	MaxMaxInFlight     = 10_000
-	MaxTopics          = 100
-	MaxHeaders         = 100
-	MaxProperties      = 200
-	MaxPropertyBytes   = 64 << 10 // of one property, which may be a certificate
-	MaxStartPartitions = 10_000   // topic partitions with a stored start
-	MaxPattern         = 1000
+	maxMaxInFlight     = 10_000
+	maxTopics          = 100
+	maxHeaders         = 100
+	maxProperties      = 200
+	maxPropertyBytes   = 64 << 10 // of one property, which may be a certificate
+	maxStartPartitions = 10_000   // topic partitions with a stored start
+	maxPattern         = 1000
 	// MaxSubscriptions and MaxClusters are the numbers that the metadata stores.
 	MaxSubscriptions = 1000
 	MaxClusters      = 100

@@ -205,7 +205,7 @@ func TestSubscriptionsAreChecked(t *testing.T) {
 			s.Start = Start{Kind: StartOffsets, Otherwise: StartLatest, Offsets: []TopicOffsets{{"t", []PartitionOffset{{1, 0}, {1, 0}}}}}
 		},
 		"partitions together": func(s *Subscription) {
-			s.Offsets = []TopicStart{{TopicOffsets: TopicOffsets{Offsets: make([]PartitionOffset, MaxStartPartitions+1)}}}
+			s.Offsets = []TopicStart{{TopicOffsets: TopicOffsets{Offsets: make([]PartitionOffset, maxStartPartitions+1)}}}
 		},
 		"the reason has":       func(s *Subscription) { s.Paused = &Pause{Reason: long(1001)} },
 		"there is no property": func(s *Subscription) { s.Properties = map[string]string{"a": "b"} },
@@ -254,7 +254,7 @@ func TestProperties(t *testing.T) {
 		{"ssl.key.pem", "hidden", []string{"expected a private key in PEM"}},
 		{"group.id", "a\x00", []string{"control characters"}},
 		{"group.id", "\xff", []string{"not UTF-8"}},
-		{"ssl.ca.pem", long(MaxPropertyBytes + 1), []string{"at most 65536"}},
+		{"ssl.ca.pem", long(maxPropertyBytes + 1), []string{"at most 65536"}},
 		{"sasl.oauthbearer.token.endpoint.url", "ftp://x", []string{"http or https URL"}},
 		{"sasl.oauthbearer.token.endpoint.url", "https://user:hidden@x", []string{"must not contain credentials"}},
 		{"enable.ssl.certificate.verification", "no", []string{"true, false"}},
@@ -263,7 +263,7 @@ func TestProperties(t *testing.T) {
 		requireInvalid(t, err, tc.parts...)
 	}
 	many := map[string]string{}
-	for i := range MaxProperties + 1 {
+	for i := range maxProperties + 1 {
 		many[long(i+1)] = "x"
 	}
 	_, err = checkProperties(many, false)

@@ -139,12 +139,12 @@ func HeaderName(name string) (string, bool) {
 			return "", false
 		}
 	}
-	return HeaderPrefix + strings.ToLower(name), true
+	return headerPrefix + strings.ToLower(name), true
 }
 
 // The names of the headers that handlers receive with a record.
 const (
-	HeaderPrefix = "kafka.header." // of the headers of the record
+	headerPrefix = "kafka.header." // of the headers of the record
 	OffsetHeader = "kafka.offset"
 	TopicHeader  = "kafka.topic"
 	PartHeader   = "kafka.partition"

@@ -13,11 +13,11 @@ import (
 // levelOff is above every level.
 const levelOff = slog.Level(math.MaxInt32)
 
-// LevelTrace is the level below Debug that the filter calls trace.
-const LevelTrace = slog.LevelDebug - 4
+// levelTrace is the level below Debug that the filter calls trace.
+const levelTrace = slog.LevelDebug - 4
 
 var levels = map[string]slog.Level{
-	"trace": LevelTrace, "debug": slog.LevelDebug, "info": slog.LevelInfo,
+	"trace": levelTrace, "debug": slog.LevelDebug, "info": slog.LevelInfo,
 	"warn": slog.LevelWarn, "warning": slog.LevelWarn, "error": slog.LevelError, "off": levelOff,
 }
 

@@ -100,7 +100,7 @@ func levelColour(level slog.Level) string {
 }
 
 func levelName(level slog.Level) string {
-	if level == LevelTrace {
+	if level == levelTrace {
 		return "TRACE"
 	}
 	return level.String()

@@ -17,8 +17,8 @@ const (
 	rootComponent = "platform"
 )
 
-// ErrorCodeKey is the attribute that carries the code of a coded error.
-const ErrorCodeKey = "platform.error.code"
+// errorCodeKey is the attribute that carries the code of a coded error.
+const errorCodeKey = "platform.error.code"
 
 // Format is the format of log lines.
 type Format string
@@ -86,7 +86,7 @@ func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return lev
 func (h *handler) Handle(ctx context.Context, record slog.Record) error {
 	if code, ok := codeOf(record); ok {
 		record = record.Clone()
-		record.AddAttrs(slog.String(ErrorCodeKey, string(code))) //nolint:sloglint // a documented name
+		record.AddAttrs(slog.String(errorCodeKey, string(code))) //nolint:sloglint // a documented name
 	}
 	out := h.low
 	if record.Level >= slog.LevelWarn {

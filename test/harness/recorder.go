@@ -22,8 +22,8 @@ type Recorder struct {
 	changed chan struct{} // closed and replaced when a record is added
 }
 
-// NewRecorder starts a recorder on 127.0.0.1; Close stops it.
-func NewRecorder() *Recorder {
+// newRecorder starts a recorder on 127.0.0.1; Close stops it.
+func newRecorder() *Recorder {
 	r := &Recorder{records: map[string][]string{}, gates: map[string]chan struct{}{}, changed: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /record/{name}", func(w http.ResponseWriter, req *http.Request) {

@@ -96,7 +96,7 @@ func ServiceFor(t testing.TB, opts ServiceOptions) *Service {
 
 // RecorderFor starts a recorder for the duration of t.
 func RecorderFor(t testing.TB) *Recorder {
-	r := NewRecorder()
+	r := newRecorder()
 	t.Cleanup(r.Close)
 	return r
 }

@@ -228,19 +228,19 @@ func ChooseEnvironment(configuration, name string) error {
 		return err
 	}
 	defer unlock()
-	return durable.ReplaceFile(EnvironmentFile(configuration), []byte(name+"\n"))
+	return durable.ReplaceFile(environmentFile(configuration), []byte(name+"\n"))
 }
 
-// EnvironmentFile contains the name of the environment that config use-environment has chosen. It is
+// environmentFile contains the name of the environment that config use-environment has chosen. It is
 // named after the configuration file, which may be in a directory with files of others, such as
 // /etc/environment.
-func EnvironmentFile(configuration string) string {
+func environmentFile(configuration string) string {
 	return strings.TrimSuffix(configuration, ".toml") + ".environment"
 }
 
 // chosenEnvironment is that environment; "" if there is none.
 func chosenEnvironment(configuration string) (string, error) {
-	name, err := os.ReadFile(EnvironmentFile(configuration))
+	name, err := os.ReadFile(environmentFile(configuration))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read the environment that config use-environment has chosen: %w", err)
 	}

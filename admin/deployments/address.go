@@ -1,7 +1,6 @@
 package deployments
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -157,12 +156,4 @@ func lowerCase(headers map[string]string) (map[string]string, error) {
 		lower[name] = value
 	}
 	return lower, nil
-}
-
-// requireKeyForHeaders is Config.RequireSharedKey for the headers of a deployment, if there are any.
-func (s *Server) requireKeyForHeaders(ctx context.Context, headers map[string]string) error {
-	if len(headers) == 0 {
-		return nil
-	}
-	return s.cfg.RequireSharedKey(ctx, "headers of the deployment")
 }

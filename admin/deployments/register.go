@@ -62,14 +62,8 @@ func (s *Server) registerDeployment(c echo.Context) error {
 			return s.respondRegistered(c, unchanged, notices)
 		}
 	}
-	if err := s.requireKeyForHeaders(ctx, endpoint.AdditionalHeaders); err != nil {
-		return err
-	}
 	discovered, err := s.discover(ctx, endpoint)
 	if err != nil {
-		return err
-	}
-	if err := s.checkServices(discovered); err != nil {
 		return err
 	}
 	registered, err := s.store(ctx, body.DryRun, metadata.Registration{
@@ -122,14 +116,19 @@ func located(discovered *metadata.Deployment, e discovery.Request) *metadata.Dep
 	return &d
 }
 
-// discover requests the services of an endpoint. Errors without a code are mapped to status 502,
-// since the endpoint caused them.
+// discover requests the services of an endpoint, if the headers for it and that many services can be stored.
+// Errors without a code are mapped to status 502, since the endpoint caused them.
 func (s *Server) discover(ctx context.Context, e discovery.Request) (*metadata.Deployment, error) {
+	if len(e.AdditionalHeaders) > 0 {
+		if err := s.cfg.RequireSharedKey(ctx, "headers of the deployment"); err != nil {
+			return nil, err
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.DiscoveryTimeout)
 	defer cancel()
 	d, err := s.discoverer.Discover(ctx, e)
 	if err == nil {
-		return d, nil
+		return d, s.checkServices(d)
 	}
 	if what := s.memberAt(e.URI); what != "" {
 		return nil, &errcode.Error{Code: errcode.META0022, Message: e.URI + " is " + what + ", where no service listens", Err: err}

@@ -67,14 +67,8 @@ func (s *Server) updateDeployment(c echo.Context) error {
 			return err
 		}
 	}
-	if err := s.requireKeyForHeaders(ctx, endpoint.AdditionalHeaders); err != nil {
-		return err
-	}
 	discovered, err := s.discover(ctx, endpoint)
 	if err != nil {
-		return err
-	}
-	if err := s.checkServices(discovered); err != nil {
 		return err
 	}
 	now := located(discovered, endpoint)

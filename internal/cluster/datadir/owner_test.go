@@ -75,6 +75,19 @@ func TestDirectoriesAreTiedToTheIncarnation(t *testing.T) {
 	require.NoError(t, os.Rename(in(StateDir), in(LogDir)))
 	require.NoError(t, os.Rename(in("x"), in(StateDir)))
 
+	// Replaced by that of another node with the same name.
+	other := t.TempDir()
+	n, err = opened(t, other)
+	require.NoError(t, err)
+	require.NoError(t, n.stopped(nil))
+	require.NoError(t, os.Rename(in(LogDir), in("x")))
+	require.NoError(t, os.CopyFS(in(LogDir), os.DirFS(filepath.Join(other, "n1", LogDir))))
+	_, err = opened(t, base)
+	requireCode(t, errcode.RT0009, err)
+	require.ErrorContains(t, err, "incarnation "+n.self.Incarnation+", and not")
+	require.NoError(t, os.RemoveAll(in(LogDir)))
+	require.NoError(t, os.Rename(in("x"), in(LogDir)))
+
 	// Replaced by one of a server that wrote no owner.
 	require.NoError(t, os.Remove(in("log/OWNER")))
 	require.NoError(t, os.WriteFile(in("log/000001.log"), nil, 0o600))

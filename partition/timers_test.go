@@ -232,6 +232,19 @@ func TestTimersFireAfterSuspension(t *testing.T) {
 	})
 }
 
+// An entry for each timer would take seconds if thousands of sleeps end together.
+func TestDueTimersFireTogether(t *testing.T) {
+	tm := newTimers(func() int64 { return 2 }, nil, nil)
+	tm.horizon.At = 10
+	for i := range timerBatch + 10 {
+		tm.set(timerAt(1, i))
+	}
+	tm.set(timerAt(3, 0))
+	require.Len(t, tm.takeDue(2), timerBatch)
+	require.Len(t, tm.takeDue(2), 10)
+	require.Empty(t, tm.takeDue(2))
+}
+
 // Batches of due timers do not wait for each other's outcome.
 func TestSeveralBatchesOfTimersAreInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

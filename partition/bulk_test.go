@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -13,7 +14,9 @@ import (
 	restate "github.com/restatedev/sdk-go"
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/limits"
 	"platform/internal/raftgroup"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -184,4 +187,23 @@ func TestProgressIsStoredInTheOrderOfItsSubmission(t *testing.T) {
 		}
 	}
 	t.Logf("leadership ended after a part of the progress of %d invocations", partial)
+}
+
+// The leader could write a larger command than those, but not send it to followers.
+func TestCommandsAboveTheLimitAreNotProposed(t *testing.T) {
+	value := make([]byte, limits.Command)
+	large := &machine.Deliver{From: 1, FirstSeq: 1, Messages: []machine.Message{&machine.Complete{Result: journal.Result{Value: value}}}}
+	progress := &machine.Progress{Steps: []machine.Step{{Kind: machine.StepCommand, Type: journal.Output, Payload: value}}}
+	for level := feature.Level1; level <= feature.Newest; level++ {
+		l := &leadership{p: &Partition{cfg: Config{Level: func() feature.Level { return level }}}}
+		for _, c := range []machine.Command{&machine.Invoke{Input: value}, progress} {
+			_, err := l.encode(c)
+			require.ErrorIs(t, err, raftgroup.ErrTooLarge)
+			require.ErrorIs(t, l.encodable(c, 2*limits.Command), raftgroup.ErrTooLarge, "known before the next progress is proposed")
+		}
+		_, err := l.encode(large)
+		require.Equal(t, level == feature.Level1, errors.Is(err, raftgroup.ErrTooLarge), "a message of the first release")
+	}
+	require.NoError(t, checkCommandSize(feature.Level1, progress, limits.Command))
+	require.Error(t, checkCommandSize(feature.Newest, large, limits.StoredCommand+1))
 }

@@ -49,6 +49,7 @@ type testServer struct {
 	// The results of Invocations.
 	page       Page
 	query      Query
+	awakeables AwakeablePage
 	counts     *Counts
 	failures   *FailureGroups
 	invocation *Invocation
@@ -160,6 +161,11 @@ func (w *testServer) Get(_ context.Context, id ids.Invocation, journal bool) (*I
 	}
 	w.withEvents = journal
 	return w.invocation, w.err
+}
+
+func (w *testServer) Awakeables(_ context.Context, q Query) (AwakeablePage, error) {
+	w.query = q
+	return w.awakeables, w.err
 }
 
 func (w *testServer) Objects(_ context.Context, q ObjectQuery) ([]ObjectSummary, bool, error) {

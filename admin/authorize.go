@@ -68,7 +68,7 @@ const (
 )
 
 // listings are the routes whose query is narrowed to the limits of a principal.
-var listings = []string{"/invocations", "/invocations/counts", "/failures", "/objects"}
+var listings = []string{"/invocations", "/invocations/counts", "/failures", "/objects", "/awakeables"}
 
 // unlimitedRoutes are open to limited principals because they return no data about invocations.
 var unlimitedRoutes = []string{"/version", "/services", "/query/tables"}

@@ -21,6 +21,10 @@ type Invocations interface {
 
 	// List returns a page of the matching invocations. It returns rest.ErrCursor for an invalid cursor.
 	List(context.Context, Query) (Page, error)
+	// Awakeables returns a page of the awakeables that matching invocations wait for, those of the
+	// longest suspended invocation first. The awakeables of one invocation are on one page, also if
+	// they are more than the limit. It returns rest.ErrCursor for an invalid cursor.
+	Awakeables(context.Context, Query) (AwakeablePage, error)
 	// Count returns the numbers of matching invocations. With partial it omits partitions that do
 	// not respond.
 	Count(ctx context.Context, f Filter, partial bool) (*Counts, error)
@@ -121,6 +125,7 @@ type Invocation struct {
 	LastFailureErrorCode  string         `json:"last_failure_error_code,omitempty"`
 	LastAttemptServer     string         `json:"last_attempt_server,omitempty"`
 	AwaitingOn            *Await         `json:"awaiting_on,omitempty"`       // if suspended; if running, when the SDK reports it
+	AwaitingSince         rest.Timestamp `json:"awaiting_since,omitzero"`     // present with awaiting_on; of a running invocation, when it was last active
 	CompletionResult      string         `json:"completion_result,omitempty"` // success, failure
 	CompletionFailure     string         `json:"completion_failure,omitempty"`
 

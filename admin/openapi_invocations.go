@@ -21,6 +21,11 @@ var invocationOperations = map[string]operation{
 		}),
 		Responses: openapi.OK("One page", Page{}), Errors: []int{400, 503},
 	},
+	"GET /awakeables": {
+		ID: "list_awakeables", Tag: "invocation", Summary: "List the awakeables that invocations wait for, those of the longest suspended invocation first. A page can be empty and have a next one",
+		Query:     slices.Concat(awakeableParameters, []object{openapi.Limit("awakeables"), openapi.Cursor}),
+		Responses: openapi.OK("One page", AwakeablePage{}), Errors: []int{400, 503},
+	},
 	"GET /invocations/counts": {
 		ID: "count_invocations", Tag: "invocation", Summary: "Count the invocations that match all filters, by status, result and handler",
 		Query:     slices.Concat(filterParameters, []object{partialParameter}),

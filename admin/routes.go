@@ -28,6 +28,7 @@ func (s *Server) routes() []rest.Route {
 		rest.Get("/services/:service/scopes", access.View, s.listScopes),
 		rest.Get("/invocations", access.View, s.listInvocations),
 		rest.Get("/invocations/counts", access.View, s.countInvocations),
+		rest.Get("/awakeables", access.View, s.listAwakeables),
 		rest.Get("/invocations/:invocation_id", access.View, s.getInvocation),
 		rest.Get("/invocations/:invocation_id/journal", access.View, s.onInvocation(s.listJournal)),
 		rest.Get("/invocations/:invocation_id/journal/:index", access.View, s.onInvocation(s.getJournalEntry)),

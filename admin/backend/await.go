@@ -1,24 +1,34 @@
 package backend
 
 import (
+	"time"
+
 	"platform/admin"
+	"platform/admin/rest"
 	"platform/partition"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
 
 // awaited is what an invocation waits for: as stored for a suspended one, or as reported by a
-// running handler.
-func awaited(r partition.Record) *admin.Await {
+// running handler. The time is when it was suspended, or last active.
+func awaited(r partition.Record) (*admin.Await, rest.Timestamp) {
 	if r.Status == machine.Suspended {
-		return describeAwait(r.Await)
+		return describeAwait(r.Await), rest.Timestamp(r.ModifiedAt)
 	}
 	if r.Attempts == nil || r.Attempts.Awaiting == nil {
-		return nil
+		return nil, 0
 	}
 	await := describeAwait(r.Attempts.Awaiting.On)
 	await.Executing = r.Attempts.Awaiting.Executing
-	return await
+	return await, timestampOf(r.Attempts.ActiveAt)
+}
+
+func timestampOf(t time.Time) rest.Timestamp {
+	if t.IsZero() {
+		return 0
+	}
+	return rest.Timestamp(t.UnixMilli())
 }
 
 var combinators = map[journal.Combinator]string{

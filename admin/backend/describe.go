@@ -56,7 +56,7 @@ func describe(r partition.Record) *admin.Invocation {
 			out.CompletionResult, out.CompletionFailure = "failure", query.FailureText(f.Code, f.Message, "", f.Metadata)
 		}
 	}
-	out.AwaitingOn = awaited(r)
+	out.AwaitingOn, out.AwaitingSince = awaited(r)
 	describeAttempts(r, out)
 	return out
 }

@@ -59,6 +59,9 @@ func orders(repaired bool) restate.ServiceDefinition {
 			}
 			return "done", restate.Sleep(ctx, d)
 		})).
+		Handler("approve", restate.NewServiceHandler(func(ctx restate.Context, _ string) (string, error) {
+			return restate.Awakeable[string](ctx).Result()
+		})).
 		Handler("work", restate.NewServiceHandler(func(ctx restate.Context, in string) (restate.Void, error) {
 			d, err := time.ParseDuration(in)
 			if err != nil {

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { testAccess } from './access.mjs'
+import { testAwakeables } from './awakeables.mjs'
 import { testCluster } from './cluster.mjs'
 import { testDeployments } from './deployments.mjs'
 import { testEvents } from './events.mjs'
@@ -46,7 +47,7 @@ async function testPages() {
     'invocation, scheduled': `/ui/invocations/${ids.later}`, 'invocation, queued': `/ui/invocations/${ids.queued}`, 'invocation, rejected': `/ui/invocations/${ids.rejected}`, 'invocation, long': `/ui/invocations/${ids.steps}`,
     'invocation, large': `/ui/invocations/${ids.large}`, 'invocation, hostile': `/ui/invocations/${ids.hostile}`,
     services: '/ui/services', deployments: '/ui/deployments', service: '/ui/services/Orders', invoke: '/ui/services/Cart?invoke=add', deployment: `/ui/deployments/${deployment}`,
-    objects: '/ui/objects', object: '/ui/objects/Cart/book', 'object, hostile': `/ui/objects/Cart/${odd}`, workflow: '/ui/objects/Signup/ada', 'flow control': '/ui/flow-control', cluster: '/ui/cluster', sql: '/ui/sql', jobs: '/ui/jobs', settings: '/ui/settings',
+    awakeables: '/ui/awakeables', 'no awakeables': '/ui/awakeables?service=Cart', objects: '/ui/objects', object: '/ui/objects/Cart/book', 'object, hostile': `/ui/objects/Cart/${odd}`, workflow: '/ui/objects/Signup/ada', 'flow control': '/ui/flow-control', cluster: '/ui/cluster', sql: '/ui/sql', jobs: '/ui/jobs', settings: '/ui/settings',
     subscriptions: '/ui/subscriptions', subscription: `/ui/subscriptions/${subscription}`, 'kafka clusters': '/ui/kafka-clusters', 'kafka cluster': '/ui/kafka-clusters/main', bundle: '/ui/bundle',
     'no such page': '/ui/nonsense',
   }
@@ -360,6 +361,7 @@ async function testPages() {
   })
 
   await testObjects(w)
+  await testAwakeables(w)
 
   await test('a query runs, links ids, and shows its error', async () => {
     const t = await open(w, '/ui/sql?query=' + encodeURIComponent("SELECT id, status FROM sys_invocation WHERE status = 'paused'"), { allow: [/status of 400/] })

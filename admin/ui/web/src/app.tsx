@@ -45,6 +45,7 @@ function later(name: keyof More): FunctionComponent<{ params: Match }> {
 
 const openPalette = (): void => withMore((m) => m.openPalette())
 
+const Awakeables = later('Awakeables')
 const Services = later('Services')
 const Objects = later('Objects')
 const ObjectPage = later('ObjectPage')
@@ -68,6 +69,7 @@ const routes: [string, FunctionComponent<{ params: Match }>, string][] = [
   ['/failures/:id', Failures, 'Failures'],
   ['/invocations', Invocations, 'Invocations'],
   ['/invocations/:id', InvocationPage, 'Invocation'],
+  ['/awakeables', Awakeables, 'Awakeables'],
   ['/bundle', Bundle, 'Invocation bundle'],
   ['/services', Services, 'Services'],
   ['/deployments', Services, 'Deployments'],
@@ -303,7 +305,7 @@ function Topbar({ shared }: { shared: Shared }) {
 
 const shortcuts: [string, string][] = [
   ['/  or  Ctrl K', 'Search, or paste an id'],
-  ['g then a letter', 'Go to a page: o overview, f failures, i invocations, j jobs, s services, b objects, l flow control, e events, c cluster, q SQL, comma settings'],
+  ['g then a letter', 'Go to a page: o overview, f failures, i invocations, a awakeables, j jobs, s services, b objects, l flow control, e events, c cluster, q SQL, comma settings'],
   ['j  k', 'Next and previous row'],
   ['Enter', 'Open the row'],
   ['x', 'Select the row'],

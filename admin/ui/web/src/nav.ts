@@ -17,6 +17,7 @@ export const nav: readonly (readonly NavItem[])[] = [
     { path: '/', title: 'Overview', icon: 'overview', key: 'o' },
     { path: '/failures', title: 'Failures', icon: 'failures', key: 'f' },
     { path: '/invocations', title: 'Invocations', icon: 'invocations', key: 'i' },
+    { path: '/awakeables', title: 'Awakeables', icon: 'link', key: 'a' },
     { path: '/jobs', title: 'Jobs', icon: 'jobs', key: 'j' },
   ],
   [

@@ -55,6 +55,7 @@ function Palette({ close, initial }: { close: () => void; initial: string }) {
       out.push({ id: 'dpi', title: wanted, hint: 'Invocations on this deployment', icon: 'filter', run: go('/invocations', { deployment: wanted }) })
     }
     if (kind === 'vqueue') out.push({ id: 'vq', title: wanted, hint: 'Queues', icon: 'flow', run: go('/flow-control/queues', { id: wanted }) })
+    if (kind === 'awakeable') out.push({ id: 'aw', title: wanted, hint: 'Find the awakeable', icon: 'link', run: go('/awakeables', { id: wanted }) })
     if (kind) return out
     const lower = wanted.toLowerCase()
     const scored: [number, Item][] = []

@@ -172,6 +172,20 @@ export interface Counts {
 }
 
 /** What an invocation waits for, and what that waits for. */
+/** An awakeable that an invocation waits for. */
+export interface Awakeable {
+  id: string
+  invocation_id: string
+  invocation_status: string
+  target: string
+  target_service_name: string
+  target_service_key?: string
+  target_handler_name: string
+  target_service_ty: string
+  scope?: string
+  waiting_since?: string
+}
+
 export interface Wait {
   kind: string
   text: string

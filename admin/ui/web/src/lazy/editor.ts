@@ -2,7 +2,7 @@
 // which the content security policy allows, and not style elements.
 
 import { acceptCompletion, autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap, startCompletion } from '@codemirror/autocomplete'
-import { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirror/commands'
+import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
 import { json, jsonParseLinter } from '@codemirror/lang-json'
 import { SQLite, sql } from '@codemirror/lang-sql'
 import { HighlightStyle, bracketMatching, indentOnInput, syntaxHighlighting } from '@codemirror/language'
@@ -75,6 +75,8 @@ function insertText(e: InputEvent, view: EditorView): boolean {
   return true
 }
 
+const problems = jsonParseLinter()
+
 export function mount(parent: HTMLElement, o: EditorOptions): Editor {
   const root = parent.shadowRoot ?? parent.attachShadow({ mode: 'open' })
   root.replaceChildren()
@@ -82,7 +84,7 @@ export function mount(parent: HTMLElement, o: EditorOptions): Editor {
   const language = new Compartment()
   const languageOf = (schema: EditorOptions['schema']) => o.language === 'sql'
     ? sql({ dialect: SQLite, upperCaseKeywords: true, ...(schema ? { schema } : {}) })
-    : [json(), linter(jsonParseLinter(), { delay: 400 })]
+    : [json(), linter((v) => (v.state.doc.length === 0 ? [] : problems(v)), { delay: 400 })]
   const view = new EditorView({
     root,
     parent: root,
@@ -98,7 +100,8 @@ export function mount(parent: HTMLElement, o: EditorOptions): Editor {
         autocompletion({ icons: false, maxRenderedOptions: 60 }),
         EditorView.lineWrapping,
         syntaxHighlighting(highlight),
-        keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...(o.language === 'json' ? [indentWithTab] : [])]),
+        // Tab is not among them: it leaves the editor, as every other field.
+        keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap]),
         EditorView.domEventHandlers({ beforeinput: insertText }),
         EditorView.contentAttributes.of({ 'aria-label': o.label }),
         o.placeholder ? placeholder(o.placeholder) : [],

@@ -34,10 +34,11 @@ export function plural(n: number, one: string, many = `${one}s`): string {
 }
 
 /** The kind of thing an identifier names. */
-export function kindOfID(text: string): 'invocation' | 'deployment' | 'vqueue' | undefined {
+export function kindOfID(text: string): 'invocation' | 'deployment' | 'vqueue' | 'awakeable' | undefined {
   if (/^inv_[0-9A-Za-z]{6,}$/.test(text)) return 'invocation'
   if (/^dp_[0-9A-Za-z]{6,}$/.test(text)) return 'deployment'
   if (/^vq_[0-9A-Za-z]{6,}$/.test(text)) return 'vqueue'
+  if (/^sign_1[0-9A-Za-z_-]{38}={0,2}$/.test(text)) return 'awakeable'
   return undefined
 }
 

@@ -73,3 +73,13 @@ export function withMember(text: string, name: string, value: string | undefined
   if (value !== undefined) next.splice(at < 0 ? next.length : at, 0, [name, value])
   return reformat(`{${next.map(([n, v]) => `${JSON.stringify(n)}:${v}`).join(',')}}`, 2)
 }
+
+/** Whether a text is JSON. */
+export function validJSON(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}

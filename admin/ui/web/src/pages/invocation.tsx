@@ -128,7 +128,7 @@ function Body({ i, events, explain, fixed, live }: { i: Invocation; events: Jour
   const journals = useJournals([i.id, ...new Set(unfolded.values())], live, fixed)
   return (
     <>
-      <Why i={i} explain={explain} steps={journals.of(i.id).steps} />
+      <Why i={i} explain={explain} steps={journals.of(i.id).steps} live={live} />
       <FailureCard i={i} />
       <div class="about"><Lifecycle i={i} live={live} /><Details i={i} /></div>
       <JournalView inv={i} events={events} live={live} fixed={fixed !== undefined} journals={journals} unfolded={unfolded} setUnfolded={setUnfolded} />
@@ -137,7 +137,7 @@ function Body({ i, events, explain, fixed, live }: { i: Invocation; events: Jour
 }
 
 /** Why the invocation does not run, and what can be done about it. */
-function Why({ i, explain, steps }: { i: Invocation; explain: Explain | undefined; steps: readonly Step[] }) {
+function Why({ i, explain, steps, live }: { i: Invocation; explain: Explain | undefined; steps: readonly Step[]; live: boolean }) {
   const local = explainRecord(i, steps, now.value)
   const calm = i.status === 'scheduled' || i.status === 'suspended' || i.status === 'ready' || i.status === 'running'
   // The failure has a card of its own.
@@ -155,7 +155,7 @@ function Why({ i, explain, steps }: { i: Invocation; explain: Explain | undefine
       <div class="why-body">
         <h2>{!explain ? local!.title : i.status === 'suspended' && waits.length > 0 ? `It is suspended and waits for${explain.waits_for_first ? ' the first of' : ''}` : <TimedText text={withQueueName(explain.summary, i.scope, i.limit_key)} />}</h2>
         {explain
-          ? <>{details.map((d, n) => <p key={n}>{d.title && <b>{d.title}. </b>}<TimedText text={d.text} /></p>)}<WaitChain waits={waits} /></>
+          ? <>{details.map((d, n) => <p key={n}>{d.title && <b>{d.title}. </b>}<TimedText text={d.text} /></p>)}<WaitChain waits={waits} live={live} /></>
           : local!.text.length > 1 && i.status === 'suspended'
             ? <ul>{local!.text.map((t) => <li key={t}>{t}</li>)}</ul>
             : local!.text.map((t) => <p key={t}>{t}</p>)}

@@ -3,6 +3,7 @@
 export { Services, register } from './services.tsx'
 export { copyInvocation } from './copy-dialog.tsx'
 export { openPalette } from '../palette.tsx'
+export { Awakeables, completeAwakeable } from './awakeables.tsx'
 export { Objects } from './objects.tsx'
 export { ObjectPage } from './object.tsx'
 export { FlowControl } from './flow.tsx'

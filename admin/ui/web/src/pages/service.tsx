@@ -18,7 +18,7 @@ import { PayloadView } from '../ui/payload.tsx'
 import { Table } from '../ui/table.tsx'
 import { fieldsOf, propertiesOf, sampleOf, type FormField } from '../lib/schema.ts'
 import { parseHeaders } from '../lib/headers.ts'
-import { withMember } from '../lib/json.ts'
+import { validJSON, withMember } from '../lib/json.ts'
 import { Notices, countsOf } from './common.tsx'
 import { Charts, marksOf } from './overview.tsx'
 
@@ -96,9 +96,13 @@ function outcomesOf(counts: Counts, service: string, handler: string): ReturnTyp
 }
 
 /** What callers of a service must present, which this page does not send by itself; undefined if nothing. */
-function missingCredentials(s: Service): string | undefined {
+export function ingressNeeds(s: Service): 'token' | 'jwt' | 'mtls' | undefined {
   const strict = identity.value?.security_mode === 'strict'
-  const required = s.ingress_auth && s.ingress_auth !== 'none' ? s.ingress_auth : strict ? 'token' : undefined
+  return s.ingress_auth && s.ingress_auth !== 'none' ? s.ingress_auth : strict ? 'token' : undefined
+}
+
+function missingCredentials(s: Service): string | undefined {
+  const required = ingressNeeds(s)
   if (!required) return undefined
   if (required === 'mtls') return 'Callers need a client certificate.'
   return `Callers need a token ${required === 'jwt' ? 'of the identity provider' : `with the role ${roles.invoke}`}. Your login is not sent to the ingress: add “authorization: Bearer …” under Options, Headers.`
@@ -379,15 +383,6 @@ function InputForm({ fields, input, change }: { fields: readonly FormField[]; in
       {others.length > 0 && <p class="field-hint">Also in the input, edited as JSON: <span class="mono">{others.join(', ')}</span></p>}
     </>
   )
-}
-
-function validJSON(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** Does nothing if the handler in the address does not exist. */

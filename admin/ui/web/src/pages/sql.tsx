@@ -198,6 +198,7 @@ function Cell({ value, column }: { value: unknown; column: string }) {
   if (typeof value === 'string') {
     const kind = kindOfID(value)
     if (kind === 'invocation') return <a class="mono" href={href(`/invocations/${segment(value)}`)}>{value}</a>
+    if (kind === 'awakeable') return <a class="mono" href={href('/awakeables', { id: value })}>{value}</a>
     if (kind === 'deployment') return <a class="mono" href={href(`/deployments/${segment(value)}`)}>{value}</a>
   }
   if (text.length > 120 || text.includes('\n')) {

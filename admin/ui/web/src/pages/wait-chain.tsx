@@ -2,8 +2,9 @@
 // has to happen.
 
 import type { Wait } from '../api/types.ts'
+import { withMore } from '../more.ts'
 import { href, segment } from '../router.ts'
-import { Command, Elapsed, ID, InvocationID, Pill, Status, Time } from '../ui/basic.tsx'
+import { Button, Elapsed, ID, InvocationID, Pill, Status, Time } from '../ui/basic.tsx'
 import { Icon, type IconName } from '../ui/icons.tsx'
 
 /** A text of the server: its times are shown like all others. */
@@ -22,28 +23,29 @@ export function invocationsOf(waits: readonly Wait[]): string[] {
 
 const icons: Record<string, IconName> = { signal: 'call', awakeable: 'link', sleep: 'clock', promise: 'star', invocation: 'invocations', run: 'play', command: 'jobs', object: 'key', vqueue: 'flow' }
 
-export function WaitChain({ waits }: { waits: readonly Wait[] }) {
+/** live: what it waits for can be completed. */
+export function WaitChain({ waits, live }: { waits: readonly Wait[]; live: boolean }) {
   if (waits.length === 0) return null
-  return <ul class="waits" aria-label="Waits for">{waits.map((w, n) => <Link key={n} of={w} />)}</ul>
+  return <ul class="waits" aria-label="Waits for">{waits.map((w, n) => <Link key={n} of={w} live={live} />)}</ul>
 }
 
-function Link({ of: w }: { of: Wait }) {
+function Link({ of: w, live }: { of: Wait; live: boolean }) {
   return (
     <li>
       <div class="wait">
         <Icon name={icons[w.kind] ?? 'clock'} size={14} />
         <div>
-          <p><Subject of={w} />{w.status && <> <Status status={w.status} /></>}{w.cycle && <> <Pill tone="bad">cycle: they wait for each other</Pill></>}</p>
+          <p><Subject of={w} live={live} />{w.status && <> <Status status={w.status} /></>}{w.cycle && <> <Pill tone="bad">cycle: they wait for each other</Pill></>}</p>
           {w.summary && (w.waiting_for ?? []).length === 0 && <p class="muted"><TimedText text={w.summary} /></p>}
         </div>
       </div>
-      <WaitChain waits={w.waiting_for ?? []} />
+      <WaitChain waits={w.waiting_for ?? []} live={live} />
     </li>
   )
 }
 
 /** What it is, in words, with links. */
-function Subject({ of: w }: { of: Wait }) {
+function Subject({ of: w, live }: { of: Wait; live: boolean }) {
   switch (w.kind) {
     case 'sleep':
       if (w.until) return <>the end of a sleep, <Time at={w.until} /></>
@@ -57,7 +59,13 @@ function Subject({ of: w }: { of: Wait }) {
     case 'vqueue':
       return <><TimedText text={w.text} /> {w.id && <a href={href('/flow-control/queues', { id: w.id })}>Show the queue</a>}</>
     case 'awakeable':
-      if (w.id) return <>the awakeable <ID id={w.id} /><Command text={`platform awakeables resolve ${w.id} '<value>'`} /></>
+      if (w.id) return <>the awakeable <ID id={w.id} />{live && <Completion id={w.id} />}</>
   }
   return <>{w.text}</>
+}
+
+/** Buttons that complete an awakeable. */
+export function Completion({ id }: { id: string }) {
+  const complete = (reject: boolean) => (): void => withMore((m) => m.completeAwakeable(id, reject))
+  return <span class="row-actions"><Button small onClick={complete(false)}>Resolve</Button><Button small onClick={complete(true)}>Reject</Button></span>
 }

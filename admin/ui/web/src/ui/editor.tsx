@@ -20,6 +20,9 @@ export function Editor({ handle, ...o }: Props) {
   latest.current = o
   const dark = isDark()
   useEffect(() => {
+    if (ready) handle?.(editor.current) // it is visible now, so it can be focused
+  }, [ready])
+  useEffect(() => {
     let gone = false
     loadEditor().then((m) => {
       if (gone || !host.current) return
@@ -32,7 +35,6 @@ export function Editor({ handle, ...o }: Props) {
         onSubmit: () => latest.current.onSubmit?.(),
       })
       setReady(true)
-      handle?.(editor.current)
     }, () => undefined)
     return () => {
       gone = true

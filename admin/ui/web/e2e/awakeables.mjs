@@ -58,6 +58,11 @@ export async function testAwakeables(w) {
     await t.page.waitForURL(/handler=approve/)
 
     await t.page.goto(`${w.admin}/ui/invocations/${ids[2]}`)
+    const id = t.page.locator('.wait .id')
+    await id.waitFor()
+    await t.page.setViewportSize({ width: 360, height: 800 })
+    const [inner, outer] = await Promise.all([id, t.page.locator('.why')].map((o) => o.boundingBox()))
+    assert.ok(inner.x + inner.width <= outer.x + outer.width, `the id ends at ${inner.x + inner.width}, its card at ${outer.x + outer.width}`)
     await t.page.getByRole('button', { name: 'Resolve' }).click()
     await dialog.getByText('Orders/approve').waitFor()
     await w.call(`platform/awakeables/${third}/resolve`, 'from elsewhere')

@@ -196,6 +196,8 @@ async function testPages() {
     await t.page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
     await t.page.locator('.inv-head').getByText('Cancelled').waitFor()
     await w.status(id, 'completed')
+    await t.page.locator('.failure-card').getByRole('heading', { name: 'Cancelled' }).waitFor()
+    await t.page.locator('.j-row.k-sleep').getByText('not completed').waitFor()
     noProblems(t)
     await t.close()
   })

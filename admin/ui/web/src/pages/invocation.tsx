@@ -181,7 +181,8 @@ function FailureCard({ i }: { i: Invocation }) {
   const text = i.completion_failure ?? (i.status === 'completed' ? undefined : i.last_failure)
   if (!text) return null
   const { message, details, trace } = failureText(text)
-  const title = resultOf(i) === 'killed' ? 'Killed' : i.completion_failure ? 'Failed with a terminal error' : `Last attempt failed${i.retry_count ? ` (attempt ${i.retry_count})` : ''}`
+  const result = resultOf(i)
+  const title = result === 'killed' || result === 'cancelled' ? statusLook(i.status, result).title : i.completion_failure ? 'Failed with a terminal error' : `Last attempt failed${i.retry_count ? ` (attempt ${i.retry_count})` : ''}`
   return (
     <section class="failure-card" aria-label="Failure">
       <header><StatusShape shape="fail" size={13} /><h2>{title}</h2>{!i.completion_failure && i.next_retry_at && i.status === 'backing-off' && <span class="muted">next attempt <Time at={i.next_retry_at} /></span>}<span class="grow" /><Copy text={text} label="Copy the failure" /></header>

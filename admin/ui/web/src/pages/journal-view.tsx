@@ -177,7 +177,7 @@ export function JournalView({ inv, events, live, fixed, journals: { of, loadPayl
             switch (item.type) {
               case 'step':
                 return (
-                  <StepLine item={item} scale={scale} time={time} live={live} open={open.has(item.path)} unfolded={unfolded.has(item.path)} failedIndex={inv.last_failure ? failing(events) : undefined} toggle={() => toggle(item.path)}
+                  <StepLine ended={item.depth === 0 && inv.status === 'completed'} item={item} scale={scale} time={time} live={live} open={open.has(item.path)} unfolded={unfolded.has(item.path)} failedIndex={inv.last_failure ? failing(events) : undefined} toggle={() => toggle(item.path)}
                     unfold={item.step.childID && !fixed ? () => unfold(item.path, item.step.childID!) : undefined} />
                 )
               case 'detail':
@@ -254,11 +254,13 @@ function Axis({ scale, inv, time, live, zoom }: { scale: Scale; inv: Invocation;
   )
 }
 
-function StepLine({ item, scale, time, live, open, unfolded, failedIndex, toggle, unfold }: {
+function StepLine({ item, scale, time, live, ended, open, unfolded, failedIndex, toggle, unfold }: {
   item: Extract<Item, { type: 'step' }>
   scale: Scale
   time: number
   live: boolean
+  /** Its invocation has ended, so an open step does not complete. */
+  ended: boolean
   open: boolean
   unfolded: boolean
   failedIndex: number | undefined
@@ -279,7 +281,7 @@ function StepLine({ item, scale, time, live, open, unfolded, failedIndex, toggle
         {unfold
           ? <button type="button" class="j-fold" aria-expanded={unfolded} aria-label={unfolded ? 'Fold the call' : 'Unfold the call'} onClick={unfold}><Icon name={unfolded ? 'down' : 'right'} size={12} /></button>
           : <span class="j-fold" />}
-        <button type="button" class="j-line" aria-expanded={open} onClick={toggle}><Code step={s} time={time} /></button>
+        <button type="button" class="j-line" aria-expanded={open} onClick={toggle}><Code step={s} time={time} ended={ended} /></button>
       </div>
       <span class="j-dur num">{duration}</span>
       <div class="j-lane" aria-hidden="true">
@@ -293,7 +295,8 @@ function StepLine({ item, scale, time, live, open, unfolded, failedIndex, toggle
 }
 
 /** A step as a line of code. */
-function Code({ step: s, time }: { step: Step; time: number }) {
+function Code({ step: s, time, ended }: { step: Step; time: number; ended: boolean }) {
+  const pending = (text: string) => s.state === 'open' && (ended ? <span class="c-faint">not completed</span> : <span class="c-wait">{text}</span>)
   const input = preview(s.input, 60)
   const value = s.failure
     ? <span class="c-fail" dir="auto">{s.failure.code ? `[${s.failure.code}] ` : ''}{s.failure.message}</span>
@@ -308,17 +311,17 @@ function Code({ step: s, time }: { step: Step; time: number }) {
       return <><span class="c-verb">{s.verb}</span>{value ?? <span class="c-faint">void</span>}</>
     case 'call':
     case 'send':
-      return <><span class="c-verb">{s.verb}</span><span class="c-call"><span class="c-name"><bdi>{s.subject}</bdi></span><span class="c-paren">(</span><span class="c-arg" dir="auto">{input}</span><span class="c-paren">)</span></span>{s.wakeAt ? <span class="c-faint">at {formatRelative(s.wakeAt, time)}</span> : null}{arrow}{value}{s.state === 'open' && <span class="c-wait">waiting</span>}</>
+      return <><span class="c-verb">{s.verb}</span><span class="c-call"><span class="c-name"><bdi>{s.subject}</bdi></span><span class="c-paren">(</span><span class="c-arg" dir="auto">{input}</span><span class="c-paren">)</span></span>{s.wakeAt ? <span class="c-faint">at {formatRelative(s.wakeAt, time)}</span> : null}{arrow}{value}{pending('waiting')}</>
     case 'sleep': {
       const planned = s.wakeAt !== undefined && s.at !== undefined ? formatDuration(s.wakeAt - s.at) : ''
-      return <><span class="c-verb">sleep</span><span class="c-arg">{planned}</span>{s.state === 'open' && s.wakeAt !== undefined && <span class="c-wait">wakes {formatRelative(s.wakeAt, time)}</span>}</>
+      return <><span class="c-verb">sleep</span><span class="c-arg">{planned}</span>{s.wakeAt !== undefined && pending(`wakes ${formatRelative(s.wakeAt, time)}`)}</>
     }
     case 'set':
       return <><span class="c-verb">set</span><span class="c-name"><bdi>{s.subject}</bdi></span><span class="c-arrow">=</span><span class="c-arg" dir="auto">{input}</span></>
     case 'run':
-      return <><span class="c-verb">run</span><span class="c-name"><bdi>{s.subject || 'unnamed'}</bdi></span>{arrow}{value}{s.state === 'open' && <span class="c-wait">no result yet</span>}</>
+      return <><span class="c-verb">run</span><span class="c-name"><bdi>{s.subject || 'unnamed'}</bdi></span>{arrow}{value}{pending('no result yet')}</>
     default:
-      return <><span class="c-verb">{s.verb}</span>{s.subject && <span class="c-name"><bdi>{s.subject}</bdi></span>}{input && <><span class="c-arrow">=</span><span class="c-arg" dir="auto">{input}</span></>}{arrow}{value}{s.state === 'open' && <span class="c-wait">waiting</span>}</>
+      return <><span class="c-verb">{s.verb}</span>{s.subject && <span class="c-name"><bdi>{s.subject}</bdi></span>}{input && <><span class="c-arrow">=</span><span class="c-arg" dir="auto">{input}</span></>}{arrow}{value}{pending('waiting')}</>
   }
 }
 

@@ -173,6 +173,21 @@ export async function testAccess() {
       }
     })
 
+    await test('access: the overview of a limited token reads nothing of the whole cluster, and notices an outage', async () => {
+      const { token: secret } = await world.api('/tokens', { method: 'POST', body: { name: 'part', roles: ['operator'], services: ['Orders'] } })
+      await world.register()
+      const t = await open(world, `/ui/#token=${secret}`, { allow: [...refused, /ERR_/] })
+      await t.page.getByRole('table', { name: 'Services' }).getByRole('link', { name: 'Orders' }).waitFor()
+      assert.equal(await t.page.locator('.error-box').count(), 0)
+      assert.equal(await t.page.getByRole('heading', { name: 'Deployments' }).count(), 0)
+      await world.stopServer()
+      await t.page.getByText('The server does not respond').waitFor({ timeout: 20_000 })
+      await world.startServer()
+      await t.page.getByText('The server does not respond').waitFor({ state: 'detached' })
+      noProblems(t)
+      await t.close()
+    })
+
     await test('access: the audit log goes to older records and back to the newest', async () => {
       for (let i = 0; i < 110; i++) await world.api('/tokens', { method: 'POST', body: { name: `t${i}`, roles: ['viewer'] } })
       const t = await open(world, `/ui/audit#token=${token}`)

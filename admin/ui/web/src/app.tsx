@@ -4,7 +4,7 @@ import type { ComponentChildren, FunctionComponent } from 'preact'
 import { Component } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { signal } from '@preact/signals'
-import { clusterHealth, get } from './api/client.ts'
+import { APIError, clusterHealth, get } from './api/client.ts'
 import type { ClusterHealth, Counts, FailureGroup, Version } from './api/types.ts'
 import { forgetAll, optional, useResource, type Resource } from './resource.ts'
 import { liveMode, livePaused, refreshAll } from './live.ts'
@@ -177,7 +177,8 @@ function Frame() {
     document.title = cluster ? `${title} · ${cluster}` : title
   }, [title, health.data?.cluster_name])
   const refusal = loggedIn() ? refusalOf('view') : undefined
-  const offline = health.error && version.error && !refusal ? health.error : undefined
+  const failed = (limited() ? counts : health).error
+  const offline = failed instanceof APIError && failed.unreachable
   return (
     <>
       <a class="skip" href="#main" onClick={(e) => {

@@ -23,6 +23,10 @@ export class APIError extends Error {
   get missing(): boolean {
     return this.status === 404 || this.status === 405 || this.status === 501
   }
+  /** There was no response of the server. */
+  get unreachable(): boolean {
+    return this.status === 0 || this.status === 502 || this.status === 504
+  }
   /** The request may be repeated: it did not reach the server, or the server was overloaded. */
   get transient(): boolean {
     return this.status === 0 || this.status === 429 || this.status === 503 || this.status === 502 || this.status === 504

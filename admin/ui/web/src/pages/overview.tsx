@@ -9,6 +9,7 @@ import { groupProblems } from '../lib/problems.ts'
 import { formatDuration, parseTime } from '../lib/time.ts'
 import { optional, useResource } from '../resource.ts'
 import { href, segment } from '../router.ts'
+import { limited } from '../session.ts'
 import { Button, Command, DeploymentID, Loaded, PageHead, Pill, Section, Segmented, Skeleton, Status, Target, Time, resultOf, statusLook, now, Elapsed } from '../ui/basic.tsx'
 import { Chart, type Mark, type Series } from '../ui/chart.tsx'
 import { Icon, StatusShape } from '../ui/icons.tsx'
@@ -23,13 +24,14 @@ const steps: Record<Range, string> = { '15m': '10s', '1h': '30s', '3h': '60s' }
 export function Overview() {
   const [picked, setRange] = useState<Range>()
   const services = useResource('services', (s) => get<{ services: Service[] }>('/services', s), { every: 2000, topics: ['deployments'] })
-  const deployments = useResource('deployments', (s) => get<{ deployments: Deployment[] }>('/deployments', s), { every: 2000, topics: ['deployments'] })
-  const health = useResource('health', clusterHealth, { every: 5000, topics: ['cluster'] })
+  const whole = !limited() // others may not read these routes
+  const deployments = useResource(whole ? 'deployments' : undefined, (s) => get<{ deployments: Deployment[] }>('/deployments', s), { every: 2000, topics: ['deployments'] })
+  const health = useResource(whole ? 'health' : undefined, clusterHealth, { every: 5000, topics: ['cluster'] })
   const counts = useResource('counts', (s) => optional('/invocations/counts', () => get<Counts>('/invocations/counts', s)), { every: 5000, atLeast: 2000, topics: ['overview'] })
   const failures = useResource('failures-nav', (s) => optional('/failures', () => get<{ groups: FailureGroup[] }>('/failures?muted=false', s)), { every: 5000, atLeast: 2000, topics: ['failures'] })
   // A server that has just started has nothing to show of the last hour.
   const range = picked ?? (startedWithin(health.data, 15 * 60_000) ? '15m' : '1h')
-  const stats = useResource(`stats:${range}`, (s) => optional('/stats', () => get<Stats>(withQuery('/stats', { range, step: steps[range] }), s)), { every: 10_000, atLeast: 5000, topics: ['overview'], keep: true })
+  const stats = useResource(whole ? `stats:${range}` : undefined, (s) => optional('/stats', () => get<Stats>(withQuery('/stats', { range, step: steps[range] }), s)), { every: 10_000, atLeast: 5000, topics: ['overview'], keep: true })
   const recent = useResource('recent', (s) => get<InvocationPage>('/invocations?limit=12', s), { every: 3000, atLeast: 2000, topics: ['invocations'] })
   const none = services.data !== undefined && services.data.services.length === 0
   const h = health.data
@@ -59,7 +61,7 @@ export function Overview() {
       {!none && services.data && services.data.services.length > 0 && <PerService services={services.data.services} counts={c ?? undefined} stats={stats.data ?? undefined} range={range} />}
       <NodesStrip health={h} />
       {!none && (
-        <div class="split wide-left">
+        <div class={whole ? 'split wide-left' : ''}>
           <Section title="Latest invocations" flush actions={<a class="link" href={href('/invocations')}>All invocations</a>}>
             <Loaded of={recent} rows={8} what="The invocations could not be listed">{(page) => page.invocations.length === 0 ? <p class="journal-empty">None yet.</p> : (
               <Table label="Latest invocations" rows={page.invocations} keyOf={(i) => i.id} hrefOf={(i) => href(`/invocations/${segment(i.id)}`)} columns={[
@@ -70,7 +72,7 @@ export function Overview() {
               ]} />
             )}</Loaded>
           </Section>
-          <Section title="Deployments" flush actions={<a class="link" href={href('/deployments')}>All</a>}>
+          {whole && <Section title="Deployments" flush actions={<a class="link" href={href('/deployments')}>All</a>}>
             <Loaded of={deployments} rows={4}>{(d) => (
               <ul class="feed">
                 {[...d.deployments].reverse().slice(0, 6).map((o) => (
@@ -81,7 +83,7 @@ export function Overview() {
                 ))}
               </ul>
             )}</Loaded>
-          </Section>
+          </Section>}
         </div>
       )}
       {!services.data && !services.error && <Skeleton rows={8} />}

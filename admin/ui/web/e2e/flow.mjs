@@ -195,6 +195,13 @@ export async function testFlowControl() {
       const waiting = t.page.getByRole('table', { name: 'Waiting' })
       await waiting.getByRole('link', { name: /hold/ }).nth(1).waitFor()
       assert.equal(await waiting.locator('tbody tr').count(), 2)
+      // The links of an invocation lead back to the object of its scope.
+      for (const name of ['Show the holder of the key and the waiting invocations', 'shared']) {
+        await waiting.getByRole('link', { name: /hold/ }).nth(1).click()
+        await t.page.locator('main').getByRole('link', { name, exact: true }).click()
+        await t.page.waitForURL(/objects\/Cart\/shared\?scope=globex/)
+        await waiting.getByRole('link', { name: /hold/ }).nth(1).waitFor()
+      }
       assert.deepEqual(await axe(t.page), [])
       for (const i of (await w.api('/invocations?scope=globex')).invocations) held.push(i.id)
       noProblems(t)

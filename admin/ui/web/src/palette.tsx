@@ -10,6 +10,7 @@ import { href, navigate, segment } from './router.ts'
 import { theme, views, visits, zone, type Visit } from './prefs.ts'
 import { nav } from './nav.ts'
 import { may } from './session.ts'
+import { objectOf } from './pages/common.tsx'
 import { Icon, type IconName } from './ui/icons.tsx'
 import { openDialog } from './ui/overlay.tsx'
 import { typeName } from './ui/basic.tsx'
@@ -90,10 +91,10 @@ function Palette({ close, initial }: { close: () => void; initial: string }) {
     const found = keyed.data?.invocations ?? []
     const objects = new Set<string>()
     for (const i of found) {
-      const name = `${i.target_service_name}/${i.target_service_key}`
+      const name = `${i.scope ? `${i.scope}/` : ''}${i.target_service_name}/${i.target_service_key}`
       if (i.target_service_ty !== 'service' && !objects.has(name)) {
         objects.add(name)
-        out.push({ id: `o${name}`, title: name, hint: typeName(i.target_service_ty), icon: 'key', run: go(`/objects/${segment(i.target_service_name)}/${segment(i.target_service_key ?? '')}`) })
+        out.push({ id: `o${name}`, title: name, hint: typeName(i.target_service_ty), icon: 'key', run: () => navigate(objectOf(i)) })
       }
     }
     if (isWord) {

@@ -2,9 +2,9 @@
 
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import type { Counts, Info } from '../api/types.ts'
+import type { Counts, Info, Invocation } from '../api/types.ts'
 import { plural } from '../lib/format.ts'
-import { cameFromHere, navigate } from '../router.ts'
+import { cameFromHere, href, navigate, segment } from '../router.ts'
 import { Button, Field } from '../ui/basic.tsx'
 import { FormButtons, useSubmission } from '../ui/form.tsx'
 import { Icon } from '../ui/icons.tsx'
@@ -84,6 +84,9 @@ function PauseForm({ what, effect, run, close }: { what: string; effect: Compone
     </form>
   )
 }
+
+/** The page of the object or run that an invocation belongs to. */
+export const objectOf = (i: Invocation): string => href(`/objects/${segment(i.target_service_name)}/${segment(i.target_service_key ?? '')}`, { scope: i.scope })
 
 /** Says which nodes and partitions a list has no data of. */
 export function Incomplete({ without }: { without: string[] | undefined }) {

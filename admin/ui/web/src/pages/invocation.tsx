@@ -22,6 +22,7 @@ import {
 import { Icon, StatusShape } from '../ui/icons.tsx'
 import { toast, toastError } from '../ui/overlay.tsx'
 import { failureText } from '../lib/failure-text.ts'
+import { objectOf } from './common.tsx'
 import { TimedText, WaitChain, invocationsOf } from './wait-chain.tsx'
 import { JournalView, type Unfolded } from './journal-view.tsx'
 
@@ -161,7 +162,7 @@ function Why({ i, explain, steps, live }: { i: Invocation; explain: Explain | un
             : local!.text.map((t) => <p key={t}>{t}</p>)}
         {i.cancel_requested_at && <p><b>Cancellation requested</b> <Time at={i.cancel_requested_at} />. The handler decides how it ends.</p>}
         {i.pause_requested && <p><b>Pause requested.</b> It takes effect when the open attempt ends.</p>}
-        {i.status === 'pending' && i.target_service_ty !== 'service' && <p><a href={href(`/objects/${segment(i.target_service_name)}/${segment(i.target_service_key ?? '')}`)}>Show the holder of the key and the waiting invocations</a></p>}
+        {i.status === 'pending' && i.target_service_ty !== 'service' && <p><a href={objectOf(i)}>Show the holder of the key and the waiting invocations</a></p>}
         {nextSteps.length > 0 && (
           <div class="next-steps">
             {nextSteps.map((s, n) => s.command ? <div key={n} class="with-command"><Command text={s.command} /><span>{besideCommand(s.text, s.command)}</span></div> : <p key={n}>{s.text.replaceAll('`', '').replace(/^Nothing: it/, 'It')}</p>)}
@@ -240,7 +241,7 @@ function Details({ i }: { i: Invocation }) {
         ['Journal', plural(i.journal_size, 'entry', 'entries')],
         i.pinned_deployment_id ? ['Deployment', <DeploymentID id={i.pinned_deployment_id} />] : null,
         i.last_attempt_server ? ['SDK', <span class="mono">{i.last_attempt_server}</span>] : null,
-        i.target_service_ty !== 'service' ? [i.target_service_ty === 'workflow' ? 'Workflow id' : 'Object', <a href={href(`/objects/${segment(i.target_service_name)}/${segment(i.target_service_key ?? '')}`)}><bdi>{i.target_service_key}</bdi></a>] : null,
+        i.target_service_ty !== 'service' ? [i.target_service_ty === 'workflow' ? 'Workflow id' : 'Object', <a href={objectOf(i)}><bdi>{i.target_service_key}</bdi></a>] : null,
         i.invoked_by_id ? ['Invoked by', <InvocationID id={i.invoked_by_id} />] : null,
         i.idempotency_key ? ['Idempotency key', <span class="mono wrap"><bdi>{i.idempotency_key}</bdi></span>] : null,
         i.scope ? ['Scope', <Pill>{i.scope}</Pill>] : null,

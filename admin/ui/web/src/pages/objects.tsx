@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { get, withQuery } from '../api/client.ts'
-import type { Invocation, InvocationPage, ObjectSummary, Service } from '../api/types.ts'
+import type { InvocationPage, ObjectSummary, Service } from '../api/types.ts'
 import { formatBytes, formatCount } from '../lib/format.ts'
 import { optional, useResource } from '../resource.ts'
 import { href, navigate, query, segment } from '../router.ts'
@@ -10,7 +10,7 @@ import { preview } from '../lib/payload.ts'
 import { refusalOf } from '../session.ts'
 import { Button, Elapsed, Empty, InvocationID, Loaded, PageHead, Status, Tabs, Time, resultOf, typeName } from '../ui/basic.tsx'
 import { Table } from '../ui/table.tsx'
-import { Pager } from './common.tsx'
+import { Pager, objectOf } from './common.tsx'
 import { readState, type ObjectName } from './edit-state.tsx'
 
 const pageSize = 100
@@ -118,15 +118,14 @@ function Runs({ service, run, scope }: { service: string; run: string; scope: st
   const cursor = query.value.get('runs') ?? ''
   const params = new URLSearchParams([['service', service], ['handler', run], ['limit', String(pageSize)], ...(scope ? [['scope', scope]] : []), ...(cursor ? [['cursor', cursor]] : [])])
   const list = useResource(`runs:${params.toString()}`, (s) => get<InvocationPage>(withQuery('/invocations', params), s), { every: 5000, keep: true, topics: ['invocations'] })
-  const link = (i: Invocation): string => href(`/objects/${segment(service)}/${segment(i.target_service_key ?? '')}`, i.scope ? { scope: i.scope } : {})
   return (
     <Loaded of={list} what="The runs could not be listed">{(page) => page.invocations.length === 0
       ? <Empty title={cursor ? 'No more runs' : 'No runs yet'} icon="state"><p>{cursor ? <a href={href('/objects', { service })}>Show the newest</a> : <a href={href(`/services/${segment(service)}`, { invoke: run })}>Start {service}</a>}</p></Empty>
       : (
         <>
-          <Table label="Runs" rows={page.invocations} keyOf={(i) => i.id} hrefOf={link} dim={list.changing} columns={[
+          <Table label="Runs" rows={page.invocations} keyOf={(i) => i.id} hrefOf={objectOf} dim={list.changing} columns={[
             { id: 'status', title: 'Status', class: 'fit', cell: (i) => <Status status={i.status} result={resultOf(i)} note={(i.retry_count ?? 0) > 1 && i.status !== 'completed' ? `×${i.retry_count}` : undefined} /> },
-            { id: 'key', title: 'Workflow id', class: 'grow cut', cell: (i) => <a class="strong mono cut" href={link(i)}><bdi>{i.target_service_key}</bdi></a> },
+            { id: 'key', title: 'Workflow id', class: 'grow cut', cell: (i) => <a class="strong mono cut" href={objectOf(i)}><bdi>{i.target_service_key}</bdi></a> },
             { id: 'id', title: 'Invocation', class: 'c-idcol', cell: (i) => <InvocationID id={i.id} /> },
             { id: 'created', title: 'Started', class: 'num fit', cell: (i) => <Time at={i.created_at} /> },
             { id: 'duration', title: 'Duration', class: 'num fit', cell: (i) => <Elapsed from={i.created_at} to={i.completed_at} /> },

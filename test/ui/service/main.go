@@ -59,7 +59,7 @@ func orders(repaired bool) restate.ServiceDefinition {
 			}
 			return "done", restate.Sleep(ctx, d)
 		})).
-		Handler("approve", restate.NewServiceHandler(func(ctx restate.Context, _ string) (string, error) {
+		Handler("review", restate.NewServiceHandler(func(ctx restate.Context, _ string) (string, error) {
 			return restate.Awakeable[string](ctx).Result()
 		})).
 		Handler("work", restate.NewServiceHandler(func(ctx restate.Context, in string) (restate.Void, error) {

@@ -7,22 +7,22 @@ export async function testAwakeables(w) {
   await test('awakeables are found, resolved and rejected', async () => {
     const ids = []
     for (let i = 0; i < 3; i++) {
-      ids.push(await w.send('Orders/approve', `contract ${i}`))
+      ids.push(await w.send('Orders/review', `contract ${i}`))
       await w.status(ids[i], 'suspended')
     }
-    const of = async (i) => (await w.api('/awakeables?handler=approve')).awakeables.find((a) => a.invocation_id === ids[i]).id
+    const of = async (i) => (await w.api('/awakeables?handler=review')).awakeables.find((a) => a.invocation_id === ids[i]).id
     const [first, second, third] = await Promise.all(ids.map((_, i) => of(i)))
     const t = await open(w, '/ui/invocations')
     await t.page.getByRole('link', { name: 'Awakeables' }).click()
     await t.page.getByLabel('Service').selectOption('Orders')
-    await t.page.getByLabel('Handler').selectOption('approve')
+    await t.page.getByLabel('Handler').selectOption('review')
     const rows = t.page.getByRole('table', { name: 'Awakeables' }).locator('tbody tr')
     await rows.nth(2).waitFor()
     assert.deepEqual(await rows.locator('.c-target a').evaluateAll((all) => all.map((e) => e.pathname.split('/').at(-1))), ids, 'the longest waiting first')
     assert.deepEqual(await axe(t.page), [])
     await rows.nth(0).getByRole('button', { name: 'Resolve' }).click()
     const dialog = t.page.getByRole('dialog')
-    await dialog.getByText('Orders/approve').waitFor()
+    await dialog.getByText('Orders/review').waitFor()
     await dialog.locator('.cm-editor.cm-focused').waitFor()
     await t.page.keyboard.type('yes')
     await dialog.getByText('This is not valid JSON').waitFor()
@@ -55,7 +55,7 @@ export async function testAwakeables(w) {
     await t.page.getByText('Nothing waits for this awakeable').waitFor()
     assert.match((await w.api(`/invocations/${ids[1]}`)).completion_failure, /not affordable/)
     await t.page.goBack()
-    await t.page.waitForURL(/handler=approve/)
+    await t.page.waitForURL(/handler=review/)
 
     await t.page.goto(`${w.admin}/ui/invocations/${ids[2]}`)
     const id = t.page.locator('.wait .id')
@@ -64,7 +64,7 @@ export async function testAwakeables(w) {
     const [inner, outer] = await Promise.all([id, t.page.locator('.why')].map((o) => o.boundingBox()))
     assert.ok(inner.x + inner.width <= outer.x + outer.width, `the id ends at ${inner.x + inner.width}, its card at ${outer.x + outer.width}`)
     await t.page.getByRole('button', { name: 'Resolve' }).click()
-    await dialog.getByText('Orders/approve').waitFor()
+    await dialog.getByText('Orders/review').waitFor()
     await w.call(`platform/awakeables/${third}/resolve`, 'from elsewhere')
     await dialog.getByText('Nothing waits for it').waitFor()
     assert.ok(await dialog.getByRole('button', { name: 'Resolve awakeable' }).isDisabled())
@@ -73,9 +73,9 @@ export async function testAwakeables(w) {
   })
 
   await test('an id of an awakeable is found by the search', async () => {
-    const id = await w.send('Orders/approve', 'search')
+    const id = await w.send('Orders/review', 'search')
     await w.status(id, 'suspended')
-    const { awakeables } = await w.api('/awakeables?service=Orders&handler=approve')
+    const { awakeables } = await w.api('/awakeables?service=Orders&handler=review')
     const t = await open(w, '/ui/')
     await t.settled()
     await t.page.keyboard.press('/')

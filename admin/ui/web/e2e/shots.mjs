@@ -56,8 +56,8 @@ try {
   await shoot('invocation-queued', `/ui/invocations/${ids.queued}`)
   await shoot('invocation-scoped', `/ui/invocations/${ids.scoped.at(-1)}`)
   await shoot('invocation-hostile', `/ui/invocations/${ids.hostile}`)
-  for (let i = 0; i < 5; i++) await w.send('Orders/approve', `payment ${i}`)
-  const waiting = await w.send('Orders/approve', 'contract')
+  for (let i = 0; i < 5; i++) await w.send('Orders/review', `payment ${i}`)
+  const waiting = await w.send('Orders/review', 'contract')
   await w.status(waiting, 'suspended')
   await shoot('awakeables', '/ui/awakeables')
   await shoot('awakeables-resolve', '/ui/awakeables', async (p) => {

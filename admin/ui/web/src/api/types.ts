@@ -171,7 +171,6 @@ export interface Counts {
   as_of?: string
 }
 
-/** What an invocation waits for, and what that waits for. */
 /** An awakeable that an invocation waits for. */
 export interface Awakeable {
   id: string
@@ -186,6 +185,7 @@ export interface Awakeable {
   waiting_since?: string
 }
 
+/** What an invocation waits for, and what that waits for. */
 export interface Wait {
   kind: string
   text: string

@@ -288,12 +288,13 @@ type submission struct {
 // is proposed.
 func (l *leadership) submitAs(ctx context.Context, c machine.Command, how submission, done func(machine.Outcome, error)) error {
 	size, copies := codec.CommandSize(c), how.copies
+	p := l.priorityOf(c, size)
 	if inv, ok := c.(*machine.Invoke); ok {
 		l.recent.mu.Lock()
 		defer l.recent.mu.Unlock()
-		c = l.recent.markedLocked(inv, size)
+		c = l.recent.markedLocked(inv, p)
 	}
-	switch p := l.priorityOf(c, size); {
+	switch {
 	case p == bulk:
 		return proposeError(l.submitBulk(ctx, c, size+copies, done))
 	case p == yielding && !how.deferred:

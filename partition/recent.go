@@ -64,14 +64,11 @@ func (r *recent) addLocked(id ids.Invocation, since machine.Moment) (fresh bool)
 	return !known && since.Leadership == r.leadership && since.Number+1 >= r.number
 }
 
-// markedSize is the size below which invocations are marked as fresh: others may be overtaken by a repetition
-// that is smaller, for example because a node dropped its baggage.
-const markedSize = yieldingCommand
-
 // markedLocked returns an invocation as it is proposed: with the mark that its ID is new,
-// instead of the moment from which that follows.
-func (r *recent) markedLocked(inv *machine.Invoke, size int) *machine.Invoke {
-	fresh := r.addLocked(inv.ID, inv.Since) && size < markedSize
+// instead of the moment from which that follows. Only prompt commands are marked. Others may be overtaken by a
+// repetition that is smaller, for example because a node dropped its baggage, or that is deferred.
+func (r *recent) markedLocked(inv *machine.Invoke, p priority) *machine.Invoke {
+	fresh := r.addLocked(inv.ID, inv.Since) && p == prompt
 	if inv.Fresh == fresh && inv.Since == (machine.Moment{}) {
 		return inv
 	}

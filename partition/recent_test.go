@@ -28,23 +28,23 @@ func numberedID(n uint64) (id ids.Invocation) {
 }
 
 // marks reports whether an invocation would be marked as fresh.
-func (r *recent) marks(inv *machine.Invoke, size int) bool {
+func (r *recent) marks(inv *machine.Invoke, p priority) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.markedLocked(inv, size).Fresh
+	return r.markedLocked(inv, p).Fresh
 }
 
 func TestOnlyTheFirstProposalOfAnIDIsMarkedAsFresh(t *testing.T) {
 	r := newRecent()
 	inv := &machine.Invoke{ID: numberedID(1), Since: r.now()}
-	require.True(t, r.marks(inv, 100))
+	require.True(t, r.marks(inv, prompt))
 	require.Equal(t, machine.Invoke{ID: numberedID(1), Since: r.now()}, *inv, "the sender may repeat it")
-	require.False(t, r.marks(inv, 100), "a repetition")
-	require.False(t, r.marks(&machine.Invoke{ID: numberedID(2)}, 100), "others may have had the ID")
-	require.False(t, r.marks(&machine.Invoke{ID: numberedID(2), Since: r.now()}, 100), "a repetition by a node that has learned the level since")
-	require.False(t, r.marks(&machine.Invoke{ID: numberedID(3), Since: r.now(), Fresh: true}, markedSize), "it may be proposed in another order")
-	require.False(t, r.marks(&machine.Invoke{ID: numberedID(4), Fresh: true}, 100), "a claim of the sender alone")
-	require.False(t, r.marks(&machine.Invoke{ID: numberedID(5), Since: newRecent().now()}, 100), "a moment of another leader, to which it may have been sent")
+	require.False(t, r.marks(inv, prompt), "a repetition")
+	require.False(t, r.marks(&machine.Invoke{ID: numberedID(2)}, prompt), "others may have had the ID")
+	require.False(t, r.marks(&machine.Invoke{ID: numberedID(2), Since: r.now()}, prompt), "a repetition by a node that has learned the level since")
+	require.False(t, r.marks(&machine.Invoke{ID: numberedID(3), Since: r.now(), Fresh: true}, yielding), "it may be proposed in another order")
+	require.False(t, r.marks(&machine.Invoke{ID: numberedID(4), Fresh: true}, prompt), "a claim of the sender alone")
+	require.False(t, r.marks(&machine.Invoke{ID: numberedID(5), Since: newRecent().now()}, prompt), "a moment of another leader, to which it may have been sent")
 }
 
 // Requests are sent, repeated and delayed in any order, over many times the number of IDs that
@@ -71,7 +71,7 @@ func TestNoIDIsMarkedAsFreshTwice(t *testing.T) {
 		if proposed[s.id] {
 			repeated++
 		}
-		if r.marks(&machine.Invoke{ID: s.id, Since: s.since}, 100) {
+		if r.marks(&machine.Invoke{ID: s.id, Since: s.since}, prompt) {
 			require.False(t, proposed[s.id], "%d was proposed before", binary.LittleEndian.Uint64(s.id[16:]))
 			marked++
 		}

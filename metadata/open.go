@@ -63,7 +63,8 @@ type Config struct {
 	OnFailed func(error)
 	// Logger is slog.Default() when nil.
 	Logger *slog.Logger
-	// Now returns the time of day, which jobs compare with the times of invocations; time.Now when nil.
+	// Now returns the time of day, which becomes the time of new jobs, tokens and subscriptions; jobs
+	// compare theirs with those of invocations. It is time.Now when nil.
 	Now func() time.Time
 	// Keys are the keys of this node for secrets; nil: secrets are stored as they are.
 	Keys *keyring.Keyring

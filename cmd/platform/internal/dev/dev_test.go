@@ -182,7 +182,7 @@ func TestClusterSurvivesAKillAndLeavesNothingBehind(t *testing.T) {
 func TestTheHintForAnEndedProcessFitsItsEnd(t *testing.T) {
 	for name, c := range map[string]struct{ script, hint string }{
 		"exit":   {"exit 1", "If a port is in use"},
-		"signal": {"kill -9 $$", "the memory of the machine may be exhausted"},
+		"signal": {"kill -9 $$", "because memory ran out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := Start("the service", nil, "", nil, "sh", "-c", c.script)

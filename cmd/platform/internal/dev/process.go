@@ -83,7 +83,7 @@ func (p *Process) Failure() error {
 	err := fmt.Errorf("%s ended by itself: %w", p.name, cmp.Or(p.err, errors.New("exit status 0")))
 	switch {
 	case p.log == "" && p.ExitStatus() < 0:
-		return &HintedError{err, "See its messages above. If nobody sent the signal, the memory of the machine may be exhausted: see the log of the kernel."}
+		return &HintedError{err, "See its messages above. If you did not stop it, the operating system may have killed it because memory ran out; dmesg shows that."}
 	case p.log == "":
 		return &HintedError{err, "See its messages above. If a port is in use, try --use-random-ports."}
 	}

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Restrict serves requests whose sender has a permission.
+// Restrict serves requests whose sender has a permission for all services and scopes.
 func Restrict(h http.Handler, a *Authenticator, permission Permission) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, err := a.Authenticate(r)
@@ -16,6 +16,8 @@ func Restrict(h http.Handler, a *Authenticator, permission Permission) http.Hand
 			Reject(w, http.StatusUnauthorized, err.Error())
 		case !p.Allows(permission):
 			Reject(w, http.StatusForbidden, "this requires the role "+RolesWith(permission))
+		case p.Limited():
+			Reject(w, http.StatusForbidden, "this requires a token that is not limited to services or scopes")
 		default:
 			h.ServeHTTP(w, r)
 		}

@@ -129,7 +129,7 @@ func Open(cfg Config) (*Partition, error) {
 		machine: machine.New(machine.Shards{Self: cfg.ID, Count: cfg.Count}),
 	}
 	group.Lead, group.HandOver, group.OnFailed = p.runLeader, p.handOver, cfg.OnFailed
-	group.OnLeaderChange = func(raftgroup.Leader) { p.role.changed.broadcast() }
+	group.OnLeaderChange = func(raftgroup.Leader) { p.role.changed.notify() }
 	var err error
 	p.group, err = raftgroup.Open(group)
 	if err != nil {
@@ -146,11 +146,23 @@ func (p *Partition) LocalID() raft.ServerID { return p.cfg.Group.LocalID }
 // ID returns the partition's number.
 func (p *Partition) ID() uint32 { return p.id }
 
-// Leading reports whether this replica leads and serves.
+// Leading reports whether this replica leads and accepts requests.
 func (p *Partition) Leading() bool { return p.role.leadership() != nil }
 
-// WaitLeading returns once this replica leads and serves.
-func (p *Partition) WaitLeading(ctx context.Context) error { return p.role.wait(ctx) }
+// WaitLeading returns once Leading reports true.
+func (p *Partition) WaitLeading(ctx context.Context) error {
+	for {
+		changed := p.Changed()
+		if p.Leading() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
 
 // Leader returns the partition's leader as known to this replica, which may be outdated;
 // the zero Leader if it is unknown.

@@ -20,7 +20,7 @@ import (
 type Status struct {
 	ID      uint32
 	State   string           // Follower, Candidate, Leader or Shutdown
-	Leading bool             // this replica leads and serves
+	Leading bool             // this replica leads and accepts requests
 	Leader  raftgroup.Leader // zero if unknown
 	Contact time.Time        // last one with the leader; zero on the leader and if there was none
 	Term    uint64

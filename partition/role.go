@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 
@@ -10,17 +9,16 @@ import (
 
 // role is whether a replica leads its partition. A leadership begins when this replica is
 // elected, is entered when its announcement is applied here, from when on it receives effects,
-// serves once it has started its duties, and is left at its end.
+// and is left at its end.
 type role struct {
 	mu      sync.Mutex                 // held while pending and entered change
 	pending atomic.Pointer[leadership] // has begun: announced or about to be
 	entered atomic.Pointer[leadership] // receives effects
 	latest  atomic.Pointer[leadership] // the last one that began, which may have ended
-	serving *gate
-	changed *notice // changes of the leader, whether here or elsewhere
+	changed *broadcast                 // changes of the leader, whether here or elsewhere
 }
 
-func newRole() role { return role{serving: newGate(), changed: newNotice()} }
+func newRole() role { return role{changed: newBroadcast()} }
 
 // leadership returns the one that receives effects, nil if this replica does not lead.
 func (r *role) leadership() *leadership { return r.entered.Load() }
@@ -53,21 +51,11 @@ func (r *role) follow() {
 	r.entered.Store(nil)
 }
 
-// serve resumes the callers that wait for a leader.
-func (r *role) serve(l *leadership) {
-	r.serving.announce(l)
-	r.changed.broadcast()
-}
-
 // leave ends the reception of effects by a leadership.
 func (r *role) leave(l *leadership) {
 	r.mu.Lock()
 	r.pending.CompareAndSwap(l, nil)
 	r.entered.CompareAndSwap(l, nil)
 	r.mu.Unlock()
-	r.serving.withdraw()
-	r.changed.broadcast()
+	r.changed.notify()
 }
-
-// wait returns once a leadership serves.
-func (r *role) wait(ctx context.Context) error { return r.serving.wait(ctx) }

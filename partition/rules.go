@@ -26,11 +26,11 @@ type ruleSyncer struct {
 
 	mu      sync.Mutex // covers version
 	version uint32     // the partition has at least this one
-	newer   *notice    // broadcasts changes of version
+	newer   *broadcast // of changes of version
 }
 
 func newRuleSyncer(source RuleSource, known func() (uint32, error), propose func(context.Context, *flowcontrol.Book) error) *ruleSyncer {
-	return &ruleSyncer{source: source, known: known, propose: propose, newer: newNotice()}
+	return &ruleSyncer{source: source, known: known, propose: propose, newer: newBroadcast()}
 }
 
 // maxRulesPause is the longest delay before a rejected book is proposed again.
@@ -69,7 +69,7 @@ func (k *ruleSyncer) setVersion(version uint32) {
 	k.mu.Lock()
 	k.version = max(k.version, version)
 	k.mu.Unlock()
-	k.newer.broadcast()
+	k.newer.notify()
 }
 
 // await returns once the partition has that version of the book or a newer one, or when one

@@ -22,23 +22,20 @@ func (e ending) of(t machine.Target) Ending { return Ending{t, e.result, e.expir
 
 // waiter is a caller that waits for the end of an invocation.
 type waiter struct {
-	ended chan ending // receives at most one
-	lock  lock        // that the invocation takes, if any, and no other waiter counts for
+	ended chan ending    // receives at most one
+	lock  machine.Object // that the invocation locks, if any, and that no other waiter counts for
 
 	// Covered by the mutex of the waiters.
 	only  uint64  // only an invocation that this request created ends the wait; 0: any
 	early *ending // of an invocation with the same ID that another request created
 }
 
-// lock is the key of an object, under which one handler runs at a time. Exclusive calls wait for it.
-type lock struct{ scope, service, key string }
-
-// lockOf returns the lock for which a new invocation has to wait; zero if there is none.
-func lockOf(t *machine.Target) lock {
+// lockOf returns the object whose lock a new invocation has to wait for; zero if there is none.
+func lockOf(t *machine.Target) machine.Object {
 	if t.Type != target.ObjectExclusive {
-		return lock{}
+		return machine.Object{}
 	}
-	return lock{t.Scope, t.Service, t.Key}
+	return t.Object()
 }
 
 func newWaiter() *waiter { return &waiter{ended: make(chan ending, 1)} }
@@ -55,12 +52,12 @@ func (w *waiter) offer(e ending) {
 type waiters struct {
 	mu     sync.Mutex // covers the fields below
 	byID   map[ids.Invocation][]*waiter
-	byLock map[lock]int // how many of them have that one
+	byLock map[machine.Object]int // how many of them count for its lock
 	closed error
 }
 
 func newWaiters() *waiters {
-	return &waiters{byID: make(map[ids.Invocation][]*waiter), byLock: make(map[lock]int)}
+	return &waiters{byID: make(map[ids.Invocation][]*waiter), byLock: make(map[machine.Object]int)}
 }
 
 // add registers w until it receives an ending or is removed. It returns how many others wait for the
@@ -73,10 +70,10 @@ func (s *waiters) add(id ids.Invocation, w *waiter) (others int) {
 		return 0
 	}
 	if len(s.byID[id]) > 0 {
-		w.lock = lock{} // the first one counts
+		w.lock = machine.Object{} // the first one counts
 	}
 	s.byID[id] = append(s.byID[id], w)
-	if w.lock == (lock{}) {
+	if w.lock == (machine.Object{}) {
 		return 0
 	}
 	others = s.byLock[w.lock]
@@ -86,7 +83,7 @@ func (s *waiters) add(id ids.Invocation, w *waiter) (others int) {
 
 // releaseLocked no longer counts w, which was removed.
 func (s *waiters) releaseLocked(w *waiter) {
-	if w.lock == (lock{}) {
+	if w.lock == (machine.Object{}) {
 		return
 	}
 	if n := s.byLock[w.lock]; n > 1 {

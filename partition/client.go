@@ -44,7 +44,7 @@ func (p *Partition) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Ou
 	if o.ID.IsZero() && current.ID != inv.ID {
 		o.ID = current.ID
 	}
-	return l.timeShift().outcome(o), err
+	return l.clock.Offset().outcome(o), err
 }
 
 // withCurrentID returns inv with the ID that the log's feature level assigns. The leader
@@ -104,8 +104,8 @@ func (p *Partition) Call(ctx context.Context, inv *machine.Invoke) (Ending, mach
 		if current.ID != inv.ID {
 			o.ID = current.ID
 		}
-		s := l.timeShift()
-		return s.ending(e), s.outcome(o), err
+		offset := l.clock.Offset()
+		return offset.ending(e), offset.outcome(o), err
 	}
 }
 
@@ -211,7 +211,7 @@ func (p *Partition) Await(ctx context.Context, id ids.Invocation) (Ending, error
 	}
 	select {
 	case e := <-w.ended:
-		return l.timeShift().ending(e.of(inv.Target)), e.err
+		return l.clock.Offset().ending(e.of(inv.Target)), e.err
 	case <-ctx.Done():
 		return Ending{}, context.Cause(ctx)
 	}
@@ -238,7 +238,7 @@ func (p *Partition) Find(ctx context.Context, id ids.Invocation) (*machine.Invoc
 	if err != nil {
 		return nil, err
 	}
-	l.timeShift().invocation(inv)
+	l.clock.Offset().invocation(inv)
 	return inv, nil
 }
 

@@ -13,9 +13,9 @@ import (
 const (
 	// maxSlew is the rate at which partition time approaches wall-clock time: 1 in 100.
 	maxSlew = 100
-	// leadNoise is the difference between partition time and wall-clock time below which
-	// times are not translated. Machines with synchronized clocks stay below it.
-	leadNoise = 100 * time.Millisecond
+	// ignoredOffset is the difference between partition time and wall-clock time below which
+	// times are not converted. Machines with synchronized clocks stay below it.
+	ignoredOffset = 100 * time.Millisecond
 	// clockTimeout bounds how long a new leader waits for a reliable wall-clock time.
 	clockTimeout = time.Second
 )
@@ -73,34 +73,46 @@ func (c *clock) Millis() int64 {
 
 // advance advances the partition time and returns it, and how far it is ahead of wall-clock
 // time.
-func (c *clock) advance() (now time.Time, lead time.Duration) {
+func (c *clock) advance() (now time.Time, ahead time.Duration) {
 	elapsed := c.elapsed()
 	passed := max(elapsed-c.last, 0)
 	c.last = max(c.last, elapsed)
 	c.now = c.now.Add(passed)
-	lead = c.now.Sub(c.wall().Round(0))
-	slew := min(max(-lead, -passed/maxSlew), passed/maxSlew)
+	ahead = c.now.Sub(c.wall().Round(0))
+	slew := min(max(-ahead, -passed/maxSlew), passed/maxSlew)
 	c.now = c.now.Add(slew)
-	return c.now, lead + slew
+	return c.now, ahead + slew
 }
 
-// Lead returns by how many milliseconds partition time is ahead of wall-clock time:
-// negative if it is behind, and zero if the difference is below leadNoise.
-func (c *clock) Lead() int64 {
+// Offset returns the current offset, zero if it is below ignoredOffset.
+func (c *clock) Offset() clockOffset {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, lead := c.advance()
-	if lead.Abs() <= leadNoise {
+	_, ahead := c.advance()
+	if ahead.Abs() <= ignoredOffset {
 		return 0
 	}
-	return lead.Milliseconds()
+	return clockOffset(ahead.Milliseconds())
 }
 
-// translated returns the partition time that is as far away as t, a wall-clock time, when
-// partition time is ahead by lead. Times that would overflow are returned unchanged.
-func translated(t, lead int64) int64 {
-	if t <= 0 || lead > 0 && t > math.MaxInt64-lead {
+// clockOffset is by how many milliseconds partition time is ahead of wall-clock time, negative if
+// it is behind. Times are converted so that their distance from now remains.
+type clockOffset int64
+
+// toPartition converts a wall-clock time to partition time. 0, which means none, and times that
+// would overflow are unchanged.
+func (o clockOffset) toPartition(t int64) int64 {
+	if t <= 0 || o > 0 && t > math.MaxInt64-int64(o) {
 		return t
 	}
-	return max(t+lead, 1)
+	return max(t+int64(o), 1)
+}
+
+// toWall converts a partition time to wall-clock time. 0, which means none, and math.MaxInt64
+// are unchanged.
+func (o clockOffset) toWall(t int64) int64 {
+	if t == math.MaxInt64 {
+		return t
+	}
+	return (-o).toPartition(t)
 }

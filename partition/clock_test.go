@@ -65,7 +65,7 @@ func TestDurationsDoNotDependOnPartitionTime(t *testing.T) {
 		pass(time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "before")) * time.Millisecond)
 
 		asked := time.Duration(rapid.Int64Range(1, 600_000).Draw(t, "asked")) * time.Millisecond
-		due := translated(wall.Add(asked).UnixMilli(), c.Lead())
+		due := c.Offset().toPartition(wall.Add(asked).UnixMilli())
 		begin := *elapsed
 		if now := c.Millis(); now < due {
 			// Steps of the wall clock meanwhile have no effect.
@@ -80,7 +80,7 @@ func TestDurationsDoNotDependOnPartitionTime(t *testing.T) {
 			}
 		}
 		slept := *elapsed - begin
-		slack := asked/90 + leadNoise + 2*time.Millisecond
+		slack := asked/90 + ignoredOffset + 2*time.Millisecond
 		require.GreaterOrEqual(t, slept, asked-slack)
 		require.LessOrEqual(t, slept, asked+slack+5*time.Second)
 	})
@@ -88,10 +88,10 @@ func TestDurationsDoNotDependOnPartitionTime(t *testing.T) {
 
 // Times that would overflow are unchanged.
 func TestTranslationKeepsExtremeTimes(t *testing.T) {
-	require.Zero(t, translated(0, 5000), "zero means no time")
-	require.EqualValues(t, math.MaxInt64, translated(math.MaxInt64, 5000))
-	require.EqualValues(t, math.MaxInt64-5, translated(math.MaxInt64-10, 5))
-	require.EqualValues(t, 1, translated(1000, -5000), "a time in the past must not become zero")
+	require.Zero(t, clockOffset(5000).toPartition(0), "zero means no time")
+	require.EqualValues(t, math.MaxInt64, clockOffset(5000).toPartition(math.MaxInt64))
+	require.EqualValues(t, math.MaxInt64-5, clockOffset(5).toPartition(math.MaxInt64-10))
+	require.EqualValues(t, 1, clockOffset(-5000).toPartition(1000), "a time in the past must not become zero")
 }
 
 // A machine that was suspended fires its due timers when it resumes.
@@ -101,7 +101,7 @@ func TestSuspensionCounts(t *testing.T) {
 	*elapsed += 2 * time.Hour // of the clock that continues during suspension
 	*wall = wall.Add(2 * time.Hour)
 	require.GreaterOrEqual(t, c.Millis(), due)
-	require.Zero(t, c.Lead())
+	require.Zero(t, c.Offset())
 }
 
 // A machine whose clock is behind becomes leader after one whose clock was right or ahead.

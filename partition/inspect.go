@@ -46,9 +46,9 @@ func (p *Partition) Records(ctx context.Context, completed bool) iter.Seq2[Recor
 			yield(Record{}, err)
 			return
 		}
-		shift := l.timeShift()
+		offset := l.clock.Offset()
 		for inv, err := range untilDone(ctx, view.Live()) {
-			shift.invocation(inv)
+			offset.invocation(inv)
 			if !yield(p.record(inv), err) || err != nil {
 				return
 			}
@@ -57,7 +57,7 @@ func (p *Partition) Records(ctx context.Context, completed bool) iter.Seq2[Recor
 			return
 		}
 		for inv, err := range untilDone(ctx, view.Done()) {
-			shift.invocation(inv)
+			offset.invocation(inv)
 			if !yield(p.record(inv), err) || err != nil {
 				return
 			}
@@ -103,10 +103,10 @@ func (p *Partition) Inspect(ctx context.Context, id ids.Invocation, withJournal 
 	if record.Invocation == nil {
 		return Record{}, nil, ErrNotFound
 	}
-	shift := l.timeShift()
-	shift.invocation(record.Invocation)
+	offset := l.clock.Offset()
+	offset.invocation(record.Invocation)
 	for i := range entries {
-		shift.entry(&entries[i])
+		offset.entry(&entries[i])
 	}
 	return record, entries, nil
 }

@@ -66,8 +66,8 @@ func (p *Partition) List(ctx context.Context, q *List) (Listed, error) {
 	if q.Limit < 0 || q.Limit > maxListLimit || len(q.IDs) > maxListLimit {
 		return Listed{}, fmt.Errorf("list partition %d: more than %d invocations requested", p.id, maxListLimit)
 	}
-	r := listReader{l: l, q: q, shift: l.timeShift()}
-	r.filter = q.Filter.Shifted(int64(r.shift))
+	r := listReader{l: l, q: q, offset: l.clock.Offset()}
+	r.filter = q.Filter.Shifted(int64(r.offset))
 	if err := r.run(ctx); err != nil {
 		return Listed{}, fmt.Errorf("list partition %d: %w", p.id, err)
 	}
@@ -82,7 +82,7 @@ type listReader struct {
 	l      *leadership
 	q      *List
 	filter listing.Filter // in partition time
-	shift  shift
+	offset clockOffset
 	out    Listed
 }
 
@@ -108,7 +108,7 @@ func (r *listReader) live(id ids.Invocation) listing.Live {
 	}
 	live := LiveOf(&st)
 	if live.Failure != nil {
-		live.At = translated(live.At, int64(r.shift))
+		live.At = r.offset.toPartition(live.At)
 	}
 	return live
 }
@@ -140,8 +140,8 @@ func (r *listReader) liveOf(inv *machine.Invocation) listing.Live {
 
 func (r *listReader) places(ctx context.Context) error {
 	after := r.q.After
-	if after != nil && r.shift != 0 {
-		after = &listing.Place{At: translated(after.At, int64(r.shift)), ID: after.ID}
+	if after != nil && r.offset != 0 {
+		after = &listing.Place{At: r.offset.toPartition(after.At), ID: after.ID}
 	}
 	top := listing.NewTop(r.q.Order, after, r.q.Limit)
 	var completeFrom int64
@@ -155,13 +155,13 @@ func (r *listReader) places(ctx context.Context) error {
 	places := top.Places()
 	if completeFrom != 0 && !r.covered(places, completeFrom) {
 		if r.q.Partial {
-			r.out.CompleteFrom = r.shift.time(completeFrom)
+			r.out.CompleteFrom = r.offset.toWall(completeFrom)
 		} else if places, err = r.scan(ctx, listing.NewTop(r.q.Order, after, r.q.Limit)); err != nil {
 			return err
 		}
 	}
 	for i := range places {
-		places[i].At = r.shift.time(places[i].At)
+		places[i].At = r.offset.toWall(places[i].At)
 	}
 	r.out.Places = places
 	return nil
@@ -205,7 +205,7 @@ func (r *listReader) records(ctx context.Context) error {
 		if inv.Result != nil && inv.Result.Value != nil {
 			inv.Result = &journal.Result{Failure: inv.Result.Failure}
 		}
-		r.shift.invocation(inv)
+		r.offset.invocation(inv)
 		r.out.Records = append(r.out.Records, r.l.p.record(inv))
 	}
 	return nil
@@ -227,7 +227,7 @@ func (r *listReader) counts(ctx context.Context) error {
 
 func (r *listReader) completeFrom(x *listing.Index) {
 	if from := x.CompleteFrom(); from != 0 && r.filter.Created.From < from {
-		r.out.CompleteFrom = r.shift.time(from)
+		r.out.CompleteFrom = r.offset.toWall(from)
 	}
 }
 
@@ -255,7 +255,7 @@ func (r *listReader) failures(ctx context.Context) error {
 	r.out.Groups, r.out.Other = g.Result()
 	r.out.Other += more
 	for i := range r.out.Groups {
-		r.shift.times(&r.out.Groups[i].FirstSeen, &r.out.Groups[i].LastSeen)
+		r.offset.times(&r.out.Groups[i].FirstSeen, &r.out.Groups[i].LastSeen)
 	}
 	return err
 }

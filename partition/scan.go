@@ -134,9 +134,9 @@ func (p *Partition) Scan(ctx context.Context, s *Scan) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	if shift := l.timeShift(); shift != 0 {
+	if offset := l.clock.Offset(); offset != 0 {
 		for i := range page.Rows {
-			shift.row(&page.Rows[i])
+			offset.row(&page.Rows[i])
 		}
 	}
 	return page, nil

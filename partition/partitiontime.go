@@ -17,15 +17,15 @@ func (l *leadership) timed(p *machine.Progress) *machine.Progress {
 	if !slices.ContainsFunc(p.Steps, func(s machine.Step) bool { return hasTime(&s) }) {
 		return p
 	}
-	lead := l.clock.Lead()
-	if lead == 0 {
+	offset := l.clock.Offset()
+	if offset == 0 {
 		return p
 	}
 	out := *p
 	out.Steps = slices.Clone(p.Steps)
 	for i := range out.Steps {
 		if s := &out.Steps[i]; hasTime(s) {
-			s.Payload = l.timedPayload(s, lead)
+			s.Payload = l.timedPayload(s, offset)
 		}
 	}
 	return &out
@@ -36,13 +36,13 @@ func hasTime(s *machine.Step) bool {
 	return s.Kind == machine.StepCommand && (s.Type == journal.Sleep || s.Type == journal.OneWayCall)
 }
 
-func (l *leadership) timedPayload(s *machine.Step, lead int64) []byte {
+func (l *leadership) timedPayload(s *machine.Step, offset clockOffset) []byte {
 	var payload []byte
 	var err error
 	if s.Type == journal.Sleep {
 		var c journal.SleepCommand
 		if c, err = journal.ParseSleep(s.Payload); err == nil {
-			payload, err = journal.DelaySleep(s.Payload, translated(c.WakeUpTime, lead))
+			payload, err = journal.DelaySleep(s.Payload, offset.toPartition(c.WakeUpTime))
 		}
 	} else {
 		// The callee of another partition starts by that partition's time; its leader
@@ -53,7 +53,7 @@ func (l *leadership) timedPayload(s *machine.Step, lead int64) []byte {
 			return s.Payload
 		}
 		if err == nil {
-			payload, err = journal.DelayOneWayCall(s.Payload, translated(c.InvokeTime, lead))
+			payload, err = journal.DelayOneWayCall(s.Payload, offset.toPartition(c.InvokeTime))
 		}
 	}
 	if err != nil {
@@ -72,8 +72,8 @@ func (l *leadership) timedMessages(d *machine.Deliver) *machine.Deliver {
 	if !slices.ContainsFunc(d.Messages, delayed) {
 		return d
 	}
-	lead := l.clock.Lead()
-	if lead == 0 {
+	offset := l.clock.Offset()
+	if offset == 0 {
 		return d
 	}
 	out := *d
@@ -81,7 +81,7 @@ func (l *leadership) timedMessages(d *machine.Deliver) *machine.Deliver {
 	for i, m := range out.Messages {
 		if delayed(m) {
 			inv := *m.(*machine.Invoke)
-			inv.StartAt = translated(inv.StartAt, lead)
+			inv.StartAt = offset.toPartition(inv.StartAt)
 			out.Messages[i] = &inv
 		}
 	}

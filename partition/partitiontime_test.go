@@ -52,7 +52,7 @@ func TestSleepDurationsDoNotDependOnPartitionTime(t *testing.T) {
 				end, _, err := p.Call(ctx, inv)
 				require.NoError(t, err)
 				require.Nil(t, end.Result.Failure)
-				require.GreaterOrEqual(t, time.Since(begin), nap-leadNoise, handler)
+				require.GreaterOrEqual(t, time.Since(begin), nap-ignoredOffset, handler)
 				require.Less(t, time.Since(begin), time.Minute, handler)
 			}
 		})

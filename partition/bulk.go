@@ -58,8 +58,8 @@ func (c *largeCommands) end() {
 	c.pending.Add(-1)
 }
 
-// recent reports whether there is one without an outcome, or was one in the last occupiedAfter.
-func (c *largeCommands) recent() bool {
+// occupying reports whether there is one without an outcome, or was one in the last occupiedAfter.
+func (c *largeCommands) occupying() bool {
 	if c.pending.Load() > 0 {
 		return true
 	}

@@ -72,17 +72,17 @@ func TestLargeCommandsOccupyAPartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newLargeCommands()
 		time.Sleep(time.Hour)
-		require.False(t, c.recent())
+		require.False(t, c.occupying())
 		c.begin()
 		c.begin()
 		c.end()
 		time.Sleep(time.Minute)
-		require.True(t, c.recent(), "one is in progress")
+		require.True(t, c.occupying(), "one is in progress")
 		c.end()
 		time.Sleep(occupiedAfter - time.Nanosecond)
-		require.True(t, c.recent())
+		require.True(t, c.occupying())
 		time.Sleep(time.Nanosecond)
-		require.False(t, c.recent())
+		require.False(t, c.occupying())
 	})
 }
 

@@ -290,9 +290,9 @@ func (l *leadership) submitAs(ctx context.Context, c machine.Command, how submis
 	size, copies := codec.CommandSize(c), how.copies
 	p := l.priorityOf(c, size)
 	if inv, ok := c.(*machine.Invoke); ok {
-		l.recent.mu.Lock()
-		defer l.recent.mu.Unlock()
-		c = l.recent.markedLocked(inv, p)
+		l.recentIDs.mu.Lock()
+		defer l.recentIDs.mu.Unlock()
+		c = l.recentIDs.markedLocked(inv, p)
 	}
 	switch {
 	case p == bulk:

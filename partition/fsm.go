@@ -21,7 +21,7 @@ type fsm struct {
 	tables   *store.Partition
 	flush    func() (wait func(context.Context) error, err error)
 	effects  []machine.Effect // reused between batches
-	recorder recorder
+	statuses statusRecorder
 
 	digests []*machine.Digest // of the last applied entry
 	epoch   uint64            // of that entry
@@ -55,7 +55,7 @@ func (f *fsm) batch(entries []raftgroup.Entry, results []any) ([]any, error) {
 	txn := f.tables.Begin()
 	commands, size := 0, 0
 	f.effects = f.effects[:0]
-	st := f.record(txn)
+	st := f.recordingStatuses(txn)
 	var last *raftgroup.Entry
 	for i := range entries {
 		last = &entries[i]
@@ -84,10 +84,10 @@ func (f *fsm) batch(entries []raftgroup.Entry, results []any) ([]any, error) {
 	failpoint.Pause(failpoint.Effects)
 	if lead := f.p.role.leadership(); lead != nil {
 		lead.handle(f.effects)
-		lead.logLifecycle(f.recorder.changes)
+		lead.logStatuses(f.statuses.changes)
 	}
 	clear(f.effects)
-	clear(f.recorder.changes)
+	clear(f.statuses.changes)
 	return results, nil
 }
 
@@ -124,7 +124,7 @@ func (f *fsm) entry(st machine.State, e *raftgroup.Entry) ([]machine.Outcome, er
 		case *machine.Lead:
 			f.p.role.enter(c.Epoch, e.Term)
 			f.effects = f.effects[:0] // these belong to the previous epoch
-			f.recorder.changes = f.recorder.changes[:0]
+			f.statuses.changes = f.statuses.changes[:0]
 		case *machine.Digest:
 			f.digests = append(f.digests, c)
 		}

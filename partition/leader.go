@@ -48,7 +48,7 @@ type leadership struct {
 	// Proposing.
 	clock         *clock
 	proposer      *raftgroup.Proposer[machine.Outcome]
-	recent        *recent
+	recentIDs     *recentIDs
 	large         *largeCommands
 	bulkProgress  pendingCounts // bulk commands, which the progress that follows must not overtake
 	yieldProgress pendingCounts // the same for yielding commands
@@ -74,7 +74,7 @@ func (p *Partition) newLeadership(ctx context.Context, term uint64) (*leadership
 	l := &leadership{
 		p: p, log: p.log.With("leader_epoch", previous.Epoch+1), left: make(chan struct{}),
 		epoch: previous.Epoch + 1, term: term, previousLevel: previous.Level,
-		clock: newClock(previous.Clock, p.cfg.Clock.Now), recent: newRecent(), large: newLargeCommands(),
+		clock: newClock(previous.Clock, p.cfg.Clock.Now), recentIDs: newRecentIDs(), large: newLargeCommands(),
 		waiters: newWaiters(), firing: newFiring(),
 	}
 	settings := p.cfg.Proposals

@@ -181,7 +181,7 @@ func (p *Partition) Backlog() (commands int, occupied bool) {
 		return 0, false
 	}
 	commands, bulk := l.proposer.Backlog()
-	return commands, bulk || l.large.recent()
+	return commands, bulk || l.large.occupying()
 }
 
 // AppliedCommands returns how many log commands were applied since the start.

@@ -28,14 +28,14 @@ func numberedID(n uint64) (id ids.Invocation) {
 }
 
 // marks reports whether an invocation would be marked as fresh.
-func (r *recent) marks(inv *machine.Invoke, p priority) bool {
+func (r *recentIDs) marks(inv *machine.Invoke, p priority) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.markedLocked(inv, p).Fresh
 }
 
 func TestOnlyTheFirstProposalOfAnIDIsMarkedAsFresh(t *testing.T) {
-	r := newRecent()
+	r := newRecentIDs()
 	inv := &machine.Invoke{ID: numberedID(1), Since: r.now()}
 	require.True(t, r.marks(inv, prompt))
 	require.Equal(t, machine.Invoke{ID: numberedID(1), Since: r.now()}, *inv, "the sender may repeat it")
@@ -44,7 +44,7 @@ func TestOnlyTheFirstProposalOfAnIDIsMarkedAsFresh(t *testing.T) {
 	require.False(t, r.marks(&machine.Invoke{ID: numberedID(2), Since: r.now()}, prompt), "a repetition by a node that has learned the level since")
 	require.False(t, r.marks(&machine.Invoke{ID: numberedID(3), Since: r.now(), Fresh: true}, yielding), "it may be proposed in another order")
 	require.False(t, r.marks(&machine.Invoke{ID: numberedID(4), Fresh: true}, prompt), "a claim of the sender alone")
-	require.False(t, r.marks(&machine.Invoke{ID: numberedID(5), Since: newRecent().now()}, prompt), "a moment of another leader, to which it may have been sent")
+	require.False(t, r.marks(&machine.Invoke{ID: numberedID(5), Since: newRecentIDs().now()}, prompt), "a moment of another leader, to which it may have been sent")
 }
 
 // Requests are sent, repeated and delayed in any order, over many times the number of IDs that
@@ -54,16 +54,16 @@ func TestNoIDIsMarkedAsFreshTwice(t *testing.T) {
 		id    ids.Invocation
 		since machine.Moment
 	}
-	r := newRecent()
+	r := newRecentIDs()
 	proposed := map[ids.Invocation]bool{}
 	var pending []sent
 	marked, repeated := 0, 0
-	for n := range uint64(20 * recentIDs) {
+	for n := range uint64(20 * minRecentIDs) {
 		pending = append(pending, sent{numberedID(n), r.now()})
-		i := len(pending) - 1 - min(len(pending)-1, int(rand.ExpFloat64()*recentIDs/4)) // usually a late one
+		i := len(pending) - 1 - min(len(pending)-1, int(rand.ExpFloat64()*minRecentIDs/4)) // usually a late one
 		s := pending[i]
 		switch {
-		case len(pending) > 3*recentIDs:
+		case len(pending) > 3*minRecentIDs:
 			pending = pending[1:]
 		case rand.IntN(2) == 0:
 			pending = append(pending[:i], pending[i+1:]...) // not repeated
@@ -76,10 +76,10 @@ func TestNoIDIsMarkedAsFreshTwice(t *testing.T) {
 			marked++
 		}
 		proposed[s.id] = true
-		require.LessOrEqual(t, len(r.current)+len(r.previous), 2*recentIDs)
+		require.LessOrEqual(t, len(r.current)+len(r.previous), 2*minRecentIDs)
 	}
-	require.Greater(t, marked, recentIDs)
-	require.Greater(t, repeated, recentIDs)
+	require.Greater(t, marked, minRecentIDs)
+	require.Greater(t, repeated, minRecentIDs)
 }
 
 // A repetition of a request finds the invocation although the first attempt was marked, before

@@ -9,7 +9,7 @@ import (
 	"platform/partition/machine"
 )
 
-// recent holds the IDs of the invocations that a leadership has proposed recently. Without it,
+// recentIDs holds the IDs of the invocations that a leadership has proposed recently. Without it,
 // every replica looks up the ID of a new invocation in its tables, and almost never finds it, since
 // the ingress has just generated the ID at random. The leader can prove that an ID is new, and
 // records that in the log.
@@ -19,7 +19,7 @@ import (
 // invocation since: entries of earlier leaderships are refused from its start on, and later
 // leaderships do not accept its moments. An ID that this leadership has not proposed since that
 // moment is therefore new. Repeated, delayed and relayed requests carry the same moment.
-type recent struct {
+type recentIDs struct {
 	leadership uint64
 
 	// mu covers the fields below. It is held until a command is in the queue of the proposer,
@@ -30,15 +30,15 @@ type recent struct {
 	previous map[uint64]struct{}
 }
 
-// recentIDs is how many IDs are kept at least, and half of those kept at most.
-const recentIDs = 4096
+// minRecentIDs is how many IDs are kept at least, and half of those kept at most.
+const minRecentIDs = 4096
 
-func newRecent() *recent {
-	return &recent{leadership: rand.Uint64() | 1, current: map[uint64]struct{}{}, previous: map[uint64]struct{}{}}
+func newRecentIDs() *recentIDs {
+	return &recentIDs{leadership: rand.Uint64() | 1, current: map[uint64]struct{}{}, previous: map[uint64]struct{}{}}
 }
 
 // now returns the current moment.
-func (r *recent) now() machine.Moment {
+func (r *recentIDs) now() machine.Moment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return machine.Moment{Leadership: r.leadership, Number: r.number}
@@ -46,7 +46,7 @@ func (r *recent) now() machine.Moment {
 
 // addLocked records an ID that is about to be proposed. It reports whether the ID is certainly
 // new; since is a moment that was read before the ID was first sent, zero if there is none.
-func (r *recent) addLocked(id ids.Invocation, since machine.Moment) (fresh bool) {
+func (r *recentIDs) addLocked(id ids.Invocation, since machine.Moment) (fresh bool) {
 	// Part of the ID is enough: if another one shares it, there is one lookup more.
 	key := binary.LittleEndian.Uint64(id[len(id)-8:])
 	_, known := r.current[key]
@@ -54,7 +54,7 @@ func (r *recent) addLocked(id ids.Invocation, since machine.Moment) (fresh bool)
 		_, known = r.previous[key]
 	}
 	if !known {
-		if len(r.current) >= recentIDs {
+		if len(r.current) >= minRecentIDs {
 			r.current, r.previous = r.previous, r.current
 			clear(r.current)
 			r.number++
@@ -67,7 +67,7 @@ func (r *recent) addLocked(id ids.Invocation, since machine.Moment) (fresh bool)
 // markedLocked returns an invocation as it is proposed: with the mark that its ID is new,
 // instead of the moment from which that follows. Only prompt commands are marked. Others may be overtaken by a
 // repetition that is smaller, for example because a node dropped its baggage, or that is deferred.
-func (r *recent) markedLocked(inv *machine.Invoke, p priority) *machine.Invoke {
+func (r *recentIDs) markedLocked(inv *machine.Invoke, p priority) *machine.Invoke {
 	fresh := r.addLocked(inv.ID, inv.Since) && p == prompt
 	if inv.Fresh == fresh && inv.Since == (machine.Moment{}) {
 		return inv
@@ -83,5 +83,5 @@ func (p *Partition) Moment() machine.Moment {
 	if err != nil {
 		return machine.Moment{}
 	}
-	return l.recent.now()
+	return l.recentIDs.now()
 }

@@ -10,9 +10,9 @@ import (
 	"platform/partition/machine"
 )
 
-// recorder is the state that commands access; it also records how they change the statuses of
-// invocations.
-type recorder struct {
+// statusRecorder is the state that commands access; it also records how they change the statuses
+// of invocations.
+type statusRecorder struct {
 	machine.State
 	changes []statusChange
 }
@@ -25,7 +25,7 @@ type statusChange struct {
 }
 
 // PutInvocation implements machine.State.
-func (r *recorder) PutInvocation(inv *machine.Invocation) {
+func (r *statusRecorder) PutInvocation(inv *machine.Invocation) {
 	from := machine.Status(0)
 	// An error ends the batch: the command has read the same record.
 	if before, err := r.State.Invocation(inv.ID); err == nil && before != nil {
@@ -38,25 +38,25 @@ func (r *recorder) PutInvocation(inv *machine.Invocation) {
 }
 
 // DeleteInvocation implements machine.State.
-func (r *recorder) DeleteInvocation(id ids.Invocation) {
+func (r *statusRecorder) DeleteInvocation(id ids.Invocation) {
 	r.changes = append(r.changes, statusChange{id: id})
 	r.State.DeleteInvocation(id)
 }
 
-// record returns the state for the commands of a batch. Statuses are recorded only if this
-// replica leads, which logs them, and only at the debug level.
-func (f *fsm) record(st machine.State) machine.State {
-	f.recorder.changes = f.recorder.changes[:0]
+// recordingStatuses returns the state for the commands of a batch. Statuses are recorded only if
+// this replica leads, which logs them, and only at the debug level.
+func (f *fsm) recordingStatuses(st machine.State) machine.State {
+	f.statuses.changes = f.statuses.changes[:0]
 	if f.p.role.leadership() == nil || !f.p.log.Enabled(context.Background(), slog.LevelDebug) {
 		return st
 	}
-	f.recorder.State = st
-	return &f.recorder
+	f.statuses.State = st
+	return &f.statuses
 }
 
-// logLifecycle logs what happened to invocations. It contains no payloads and no messages of
+// logStatuses logs what happened to invocations. It contains no payloads and no messages of
 // failures.
-func (l *leadership) logLifecycle(changes []statusChange) {
+func (l *leadership) logStatuses(changes []statusChange) {
 	for _, c := range changes {
 		if c.inv == nil {
 			l.log.Debug("invocation removed", "invocation_id", c.id)

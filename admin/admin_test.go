@@ -30,6 +30,7 @@ import (
 	"platform/internal/target"
 	"platform/invoker/discovery"
 	"platform/metadata"
+	"platform/partition/listing"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -145,12 +146,12 @@ func (w *testServer) List(_ context.Context, q Query) (Page, error) {
 	return w.page, w.err
 }
 
-func (w *testServer) Count(_ context.Context, f Filter, partial bool) (*Counts, error) {
+func (w *testServer) Count(_ context.Context, f listing.Filter, partial bool) (*Counts, error) {
 	w.query = Query{Filter: f, Partial: partial}
 	return w.counts, w.err
 }
 
-func (w *testServer) Failures(_ context.Context, f Filter, partial bool) (*FailureGroups, error) {
+func (w *testServer) Failures(_ context.Context, f listing.Filter, partial bool) (*FailureGroups, error) {
 	w.query = Query{Filter: f, Partial: partial}
 	return w.failures, w.err
 }

@@ -184,9 +184,9 @@ func TestLimitedPrincipalsStayWithinTheirLimits(t *testing.T) {
 	require.Subset(t, services("scope-a"), []string{"Counter", "Greeter"})
 	require.Equal(t, []string{"Greeter"}, services("greeter"))
 	require.Equal(t, 200, do("greeter", "GET", "/invocations"))
-	require.Equal(t, []string{"Greeter"}, w.query.Services)
+	require.Equal(t, []string{"Greeter"}, w.query.Filter.Services)
 	require.Equal(t, 200, do("scope-a", "GET", "/invocations?limit=3"))
-	require.Equal(t, []string{"a"}, w.query.Scopes)
+	require.Equal(t, []string{"a"}, w.query.Filter.Scopes)
 }
 
 func TestBatchesOfLimitedPrincipals(t *testing.T) {

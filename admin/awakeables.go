@@ -11,6 +11,7 @@ import (
 	"platform/admin/openapi"
 	"platform/admin/rest"
 	"platform/internal/ids"
+	"platform/partition/listing"
 )
 
 // Awakeable is an awakeable that an invocation waits for.
@@ -104,7 +105,7 @@ func (s *Server) listAwakeables(c echo.Context) error {
 
 // awakeable returns the awakeable that the parameters name, if an invocation that matches f waits
 // for it.
-func (s *Server) awakeable(c echo.Context, f *Filter) ([]Awakeable, error) {
+func (s *Server) awakeable(c echo.Context, f *listing.Filter) ([]Awakeable, error) {
 	text, err := singleValue(c, "id")
 	if err != nil {
 		return nil, err

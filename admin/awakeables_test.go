@@ -9,6 +9,7 @@ import (
 	"platform/admin/rest"
 	"platform/internal/access"
 	"platform/internal/ids"
+	"platform/partition/listing"
 )
 
 var waitingInvocation = ids.NewInvocation(7, [16]byte{1})
@@ -41,7 +42,7 @@ func TestAwakeablesAreListed(t *testing.T) {
 	w.awakeables = AwakeablePage{Awakeables: []Awakeable{{ID: "sign_1", InvocationID: "inv_1", InvocationStatus: StatusSuspended, Target: "Payment/charge", TargetServiceName: "Payment", TargetHandlerName: "charge", TargetServiceType: "service", WaitingSince: 5000}}, Next: "m:1.inv"}
 	require.JSONEq(t, `{"awakeables":[{"id":"sign_1","invocation_id":"inv_1","invocation_status":"suspended","target":"Payment/charge","target_service_name":"Payment","target_handler_name":"charge","target_service_ty":"service","waiting_since":"1970-01-01T00:00:05.000000000Z"}],"next_cursor":"m:1.inv"}`,
 		text(t, w.ask(t, "GET", "/awakeables?service=Payment&handler=charge&key=a,b&scope=s&limit=5&cursor=m:0.inv", "")))
-	require.Equal(t, Query{Filter: Filter{Services: []string{"Payment"}, Handlers: []string{"charge"}, Keys: []string{"a,b"}, Scopes: []string{"s"}}, Limit: 5, Cursor: "m:0.inv"}, w.query)
+	require.Equal(t, Query{Filter: listing.Filter{Services: []string{"Payment"}, Handlers: []string{"charge"}, Keys: []string{"a,b"}, Scopes: []string{"s"}}, Limit: 5, Cursor: "m:0.inv"}, w.query)
 	for _, query := range []string{"?status=running", "?limit=0", "?id=", "?id=inv_1", "?id=a&id=b"} {
 		refused := w.ask(t, "GET", "/awakeables"+query, "")
 		require.Equal(t, http.StatusBadRequest, refused.StatusCode, query)

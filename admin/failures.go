@@ -99,8 +99,8 @@ func (s *Server) listFailures(c echo.Context) error {
 }
 
 func (s *Server) getFailure(c echo.Context) error {
-	id := c.Param("group")
-	if _, err := listing.ParseGroup(id); err != nil {
+	id, err := listing.ParseGroup(c.Param("group"))
+	if err != nil {
 		return rest.InvalidField("group", err)
 	}
 	group, err := s.failureGroup(c, id)
@@ -108,19 +108,19 @@ func (s *Server) getFailure(c echo.Context) error {
 		return err
 	}
 	if group == nil {
-		return noFailure(id)
+		return noFailure(id.String())
 	}
 	return rest.Respond(c, http.StatusOK, group)
 }
 
 // failureGroup returns a failure group by ID, nil if no invocation belongs to it.
-func (s *Server) failureGroup(c echo.Context, id string) (*FailureGroup, error) {
-	all, err := s.invocations.Failures(c.Request().Context(), Filter{FailureGroup: id}, false)
+func (s *Server) failureGroup(c echo.Context, id listing.GroupID) (*FailureGroup, error) {
+	all, err := s.invocations.Failures(c.Request().Context(), listing.Filter{Group: id}, false)
 	if err != nil {
 		return nil, fmt.Errorf("get failure group %s: %w", id, err)
 	}
 	s.marked(all.Groups)
-	i := slices.IndexFunc(all.Groups, func(g FailureGroup) bool { return g.ID == id })
+	i := slices.IndexFunc(all.Groups, func(g FailureGroup) bool { return g.ID == id.String() })
 	if i < 0 {
 		return nil, nil //nolint:nilnil // no such group
 	}
@@ -164,7 +164,7 @@ func parseFailureCursor(cursor string) (*failureCursor, error) {
 
 // undeliveredFor returns what event subscriptions could not deliver. It is no invocation: other
 // filters than those for services and handlers exclude it.
-func (s *Server) undeliveredFor(ctx context.Context, f Filter) ([]subscriptions.BlockedPartition, []subscriptions.DeadLetterCount) {
+func (s *Server) undeliveredFor(ctx context.Context, f listing.Filter) ([]subscriptions.BlockedPartition, []subscriptions.DeadLetterCount) {
 	services, handlers := f.Services, f.Handlers
 	f.Services, f.Handlers = nil, nil
 	if !reflect.ValueOf(f).IsZero() {

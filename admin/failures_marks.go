@@ -41,8 +41,8 @@ type failureMarkRequest struct {
 // markFailure mutes or unmutes a failure group, or changes its note. A group without invocations
 // can be changed as long as it has a mark.
 func (s *Server) markFailure(c echo.Context) error {
-	id := c.Param("group")
-	if _, err := listing.ParseGroup(id); err != nil {
+	id, err := listing.ParseGroup(c.Param("group"))
+	if err != nil {
 		return rest.InvalidField("group", err)
 	}
 	var r failureMarkRequest
@@ -56,15 +56,15 @@ func (s *Server) markFailure(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, marked := s.registry.FailureMark(id); group == nil && !marked {
-		return noFailure(id)
+	if _, marked := s.registry.FailureMark(id.String()); group == nil && !marked {
+		return noFailure(id.String())
 	}
-	mark, err := s.registry.MarkFailure(c.Request().Context(), metadata.FailureMarkEdit{Group: id, Muted: r.Muted, Note: r.Note, By: rest.Requester(c)})
+	mark, err := s.registry.MarkFailure(c.Request().Context(), metadata.FailureMarkEdit{Group: id.String(), Muted: r.Muted, Note: r.Note, By: rest.Requester(c)})
 	if err != nil {
 		return err
 	}
 	if group == nil {
-		group = &FailureGroup{ID: id, ByStatus: map[Status]int{}, Deployments: []ids.Deployment{}}
+		group = &FailureGroup{ID: id.String(), ByStatus: map[Status]int{}, Deployments: []ids.Deployment{}}
 	}
 	group.failureMark = viewFailureMark(&mark)
 	return rest.Respond(c, http.StatusOK, group)

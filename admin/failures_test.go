@@ -13,6 +13,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/metadata"
+	"platform/partition/listing"
 )
 
 func TestFailuresArePaged(t *testing.T) {
@@ -34,7 +35,7 @@ func TestFailuresArePaged(t *testing.T) {
 		}
 		body := text(t, w.ask(t, "GET", "/failures?limit=7&service=S&cursor="+cursor, ""))
 		require.NoError(t, json.Unmarshal([]byte(body), &page), body)
-		require.Equal(t, []string{"S"}, w.query.Services)
+		require.Equal(t, []string{"S"}, w.query.Filter.Services)
 		require.Equal(t, 2, page.Other)
 		require.True(t, page.Complete)
 		found = append(found, page.Groups...)
@@ -62,7 +63,7 @@ func TestOneFailureGroup(t *testing.T) {
 	}
 	w.failures = &FailureGroups{Groups: []FailureGroup{g}}
 	goldenJSON(t, "failure", text(t, w.ask(t, "GET", "/failures/"+g.ID, "")))
-	require.Equal(t, Query{Filter: Filter{FailureGroup: g.ID}}, w.query)
+	require.Equal(t, Query{Filter: listing.Filter{Group: listing.GroupID{0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77}}}, w.query)
 	for id, status := range map[string]int{"fg_0011223344556678": 404, "fg_1": 400, "1": 400} {
 		rejected := w.ask(t, "GET", "/failures/"+id, "")
 		require.Equal(t, status, rejected.StatusCode)

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"platform/admin/rest"
 	"platform/internal/ids"
+	"platform/partition/listing"
 )
 
 // Invocations queries invocations and objects on all partitions, and operates on them.
@@ -27,9 +27,9 @@ type Invocations interface {
 	Awakeables(context.Context, Query) (AwakeablePage, error)
 	// Count returns the numbers of matching invocations. With partial it omits partitions that do
 	// not respond.
-	Count(ctx context.Context, f Filter, partial bool) (*Counts, error)
+	Count(ctx context.Context, f listing.Filter, partial bool) (*Counts, error)
 	// Failures returns the failure groups of the matching invocations; partial is as for Count.
-	Failures(ctx context.Context, f Filter, partial bool) (*FailureGroups, error)
+	Failures(ctx context.Context, f listing.Filter, partial bool) (*FailureGroups, error)
 	// Get returns an invocation, with its journal if requested, or rest.ErrNotFound.
 	Get(ctx context.Context, id ids.Invocation, journal bool) (*Invocation, error)
 	// Objects returns the keys of a virtual object or workflow, sorted, and whether there are more.
@@ -52,7 +52,7 @@ var (
 
 // Query selects a page of invocations.
 type Query struct {
-	Filter
+	Filter      listing.Filter
 	Limit       int    // of the page, from 1 to 1000
 	Cursor      string // from the previous page; empty for the first
 	ByModified  bool   // sort by the last change of status instead of the creation
@@ -256,10 +256,3 @@ func parsed[T any](values []string, parse func(string) (T, error)) ([]T, error) 
 }
 
 func anyText(s string) (string, error) { return s, nil }
-
-func parseStatus(text string) (Status, error) {
-	if s := Status(text); slices.Contains(statuses, s) {
-		return s, nil
-	}
-	return "", fmt.Errorf("%q is not a status; there are %s", text, strings.Trim(fmt.Sprint(statuses), "[]"))
-}

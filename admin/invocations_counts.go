@@ -8,6 +8,7 @@ import (
 
 	"platform/admin/openapi"
 	"platform/admin/rest"
+	"platform/partition/listing"
 )
 
 // Extent reports what is missing in a list or a count.
@@ -20,6 +21,9 @@ type Extent struct {
 
 // Complete reports whether nothing is missing.
 func (e Extent) Complete() bool { return e.CompleteFrom == 0 && len(e.Missing) == 0 }
+
+// Result is the outcome of a completed invocation: success, failure, cancelled or killed.
+type Result string
 
 // Counts contains numbers of invocations.
 type Counts struct {
@@ -57,7 +61,7 @@ func (s *Server) countInvocations(c echo.Context) error {
 	return rest.Respond(c, http.StatusOK, counts)
 }
 
-func readPartialFilter(c echo.Context) (f Filter, partial bool, err error) {
+func readPartialFilter(c echo.Context) (f listing.Filter, partial bool, err error) {
 	if f, err = readFilter(c.QueryParams()); err == nil {
 		partial, err = rest.QueryBool(c, "partial")
 	}

@@ -13,48 +13,21 @@ import (
 	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/partition/listing"
+	"platform/partition/machine"
 )
 
-// Filter selects the invocations that match all conditions; a nonempty list matches any of its
-// values.
-type Filter struct {
-	Statuses        []Status
-	Results         []Result
-	Services        []string
-	Handlers        []string
-	Keys            []string
-	Scopes          []string
-	LimitKeys       []string
-	IdempotencyKeys []string
-	ErrorCodes      []string         // of failures: catalogue codes such as RT0007, or numbers such as 500
-	InvokedBy       []string         // ingress, service, subscription, restart_as_new
-	Deployments     []ids.Deployment // pinned
-	Created         TimeRange
-	Modified        TimeRange
-	Completed       TimeRange
-	FailureGroup    string // ID; empty for any
-}
-
-// TimeRange is a range of times: From inclusive, Before exclusive; 0 is unbounded.
-type TimeRange struct{ From, Before rest.Timestamp }
-
-// Result is the outcome of a completed invocation.
-type Result string
-
-// The results.
-const (
-	ResultSuccess   Result = "success"
-	ResultFailure   Result = "failure"
-	ResultCancelled Result = "cancelled"
-	ResultKilled    Result = "killed"
+// Statuses and results that a filter can have.
+var (
+	listedStatuses = []listing.Status{
+		listing.Scheduled, listing.Pending, listing.Ready, listing.Running, listing.BackingOff, listing.Suspended, listing.Paused, listing.Completed,
+	}
+	listedResults = []listing.Result{listing.Success, listing.Failure, listing.Cancelled, listing.Killed}
 )
-
-var results = []Result{ResultSuccess, ResultFailure, ResultCancelled, ResultKilled}
 
 // filterParameters describes the parameters that readFilter parses.
 var filterParameters = []object{
 	openapi.QueryParameter("status", "Statuses, repeated or separated by commas.", object{"type": "array", "items": object{"type": "string", "enum": statuses}}),
-	openapi.QueryParameter("result", "How they have ended. cancelled: with code 409 after a cancellation was requested, or before they started.", object{"type": "array", "items": object{"type": "string", "enum": results}}),
+	openapi.QueryParameter("result", "How they have ended. cancelled: with code 409 after a cancellation was requested, or before they started.", object{"type": "array", "items": object{"type": "string", "enum": names(listedResults)}}),
 	openapi.QueryParameter("service", "Names of services.", textList),
 	openapi.QueryParameter("handler", "Names of handlers.", textList),
 	openapi.QueryParameter("key", "Keys of objects or workflows; repeated, since keys may contain commas.", textList),
@@ -74,13 +47,13 @@ func timeParameter(name, meaning string) object {
 	return openapi.QueryParameter(name, meaning+": RFC 3339, or milliseconds since 1970.", object{"type": "string"})
 }
 
-// singleConditions are the conditions of a Filter that have one value.
+// singleConditions are the conditions of a filter that have one value.
 var singleConditions = []string{
 	"failure_group", "created_after", "created_before", "modified_after", "modified_before", "completed_after", "completed_before",
 }
 
 // readFilter parses the parameters of a filter and ignores others.
-func readFilter(values url.Values) (f Filter, err error) {
+func readFilter(values url.Values) (f listing.Filter, err error) {
 	for name, list := range values {
 		last := list[len(list)-1]
 		if len(list) > 1 && slices.Contains(singleConditions, name) {
@@ -88,9 +61,9 @@ func readFilter(values url.Values) (f Filter, err error) {
 		}
 		switch name {
 		case "status":
-			f.Statuses, err = parsed(list, parseStatus)
+			f.Statuses, err = parsed(list, oneOf("a status", listedStatuses))
 		case "result":
-			f.Results, err = parsed(list, oneOf("a result", results))
+			f.Results, err = parsed(list, oneOf("a result", listedResults))
 		case "service":
 			f.Services, err = parsed(list, anyText)
 		case "handler":
@@ -106,12 +79,11 @@ func readFilter(values url.Values) (f Filter, err error) {
 		case "deployment":
 			f.Deployments, err = parsed(list, ids.ParseDeployment)
 		case "invoked_by":
-			f.InvokedBy, err = parsed(list, oneOf("a source of invocations", query.SourceNames))
+			f.Sources, err = parsed(list, parseSource)
 		case "error_code":
 			f.ErrorCodes, err = parsed(list, anyText)
 		case "failure_group":
-			_, err = listing.ParseGroup(last)
-			f.FailureGroup = last
+			f.Group, err = listing.ParseGroup(last)
 		case "created_after":
 			f.Created.From, err = parseTime(last)
 		case "created_before":
@@ -132,20 +104,36 @@ func readFilter(values url.Values) (f Filter, err error) {
 	return f, nil
 }
 
-// oneOf returns a parser for values of a list; what names them in errors.
-func oneOf[T ~string](what string, list []T) func(string) (T, error) {
-	return func(text string) (T, error) {
-		if v := T(text); slices.Contains(list, v) {
-			return v, nil
+// oneOf returns a parser for the names of the values of a list; what names them in errors.
+func oneOf[T any](what string, list []T) func(string) (T, error) {
+	return func(text string) (value T, err error) {
+		if i := slices.Index(names(list), text); i >= 0 {
+			return list[i], nil
 		}
-		return "", fmt.Errorf("%q is not %s; there are %s", text, what, strings.Trim(fmt.Sprint(list), "[]"))
+		return value, fmt.Errorf("%q is not %s; there are %s", text, what, strings.Join(names(list), " "))
 	}
 }
 
+// names returns the values of a list as text.
+func names[T any](list []T) []string {
+	texts := make([]string, len(list))
+	for i, v := range list {
+		texts[i] = fmt.Sprint(v)
+	}
+	return texts
+}
+
+// parseSource parses what created an invocation.
+func parseSource(text string) (machine.SourceKind, error) {
+	if _, err := oneOf("a source of invocations", query.SourceNames)(text); err != nil {
+		return 0, err
+	}
+	return machine.SourceKind(slices.Index(query.SourceNames, text)), nil
+}
+
 // parseTime parses a time after 1970.
-func parseTime(text string) (rest.Timestamp, error) {
-	millis, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
+func parseTime(text string) (millis int64, err error) {
+	if millis, err = strconv.ParseInt(text, 10, 64); err != nil {
 		var t time.Time
 		if t, err = time.Parse(time.RFC3339, text); err != nil {
 			return 0, fmt.Errorf("%q is neither a time such as 2026-01-31T15:04:05Z nor a number of milliseconds since 1970", text)
@@ -155,5 +143,5 @@ func parseTime(text string) (rest.Timestamp, error) {
 	if millis <= 0 {
 		return 0, fmt.Errorf("%q is before 1970", text)
 	}
-	return rest.Timestamp(millis), nil
+	return millis, nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"platform/admin/rest"
 	"platform/internal/ids"
+	"platform/partition/listing"
+	"platform/partition/machine"
 )
 
 func TestListInvocationsPassesTheFiltersOn(t *testing.T) {
@@ -22,19 +24,20 @@ func TestListInvocationsPassesTheFiltersOn(t *testing.T) {
 		"&created_after=2023-11-14T22:13:20Z&created_before=1700000000001&modified_after=1&modified_before=2&completed_after=3&completed_before=4"+
 		"&limit=7&cursor=xyz&oldest_first=true&sort=modified&partial=true", "")
 	require.Equal(t, http.StatusOK, answer.StatusCode)
-	filter := Filter{
-		Statuses: []Status{StatusRunning, StatusBackingOff, StatusPaused},
+	filter := listing.Filter{
+		Statuses: []listing.Status{listing.Running, listing.BackingOff, listing.Paused},
 		Services: []string{"A", "B", "C"}, Handlers: []string{"h"}, Keys: []string{"a,b", "c"}, Scopes: []string{"s", "t"},
-		Deployments: []ids.Deployment{dp}, Results: []Result{ResultFailure, ResultKilled}, LimitKeys: []string{"l"}, IdempotencyKeys: []string{"a,b"},
-		InvokedBy: []string{"service"}, ErrorCodes: []string{"RT0007", "500"}, FailureGroup: "fg_0011223344556677",
-		Created: TimeRange{1_700_000_000_000, 1_700_000_000_001}, Modified: TimeRange{1, 2}, Completed: TimeRange{3, 4},
+		Deployments: []ids.Deployment{dp}, Results: []listing.Result{listing.Failure, listing.Killed}, LimitKeys: []string{"l"}, IdempotencyKeys: []string{"a,b"},
+		Sources: []machine.SourceKind{machine.FromService}, ErrorCodes: []string{"RT0007", "500"},
+		Group:   listing.GroupID{0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77},
+		Created: listing.Range{From: 1_700_000_000_000, Before: 1_700_000_000_001}, Modified: listing.Range{From: 1, Before: 2}, Completed: listing.Range{From: 3, Before: 4},
 	}
 	require.Equal(t, Query{Filter: filter, Limit: 7, Cursor: "xyz", OldestFirst: true, ByModified: true, Partial: true}, w.query)
 
 	w.counts = &Counts{Total: 3, ByStatus: map[Status]int{StatusPaused: 3}, ByResult: map[Result]int{}, ByService: []HandlerCounts{}}
 	require.JSONEq(t, `{"total":3,"by_status":{"paused":3},"by_result":{},"by_service":[],"complete":true,"as_of":"1970-01-01T00:00:00.000000000Z"}`,
 		text(t, w.ask(t, "GET", "/invocations/counts?service=A&partial=true", "")))
-	require.Equal(t, Query{Filter: Filter{Services: []string{"A"}}, Partial: true}, w.query)
+	require.Equal(t, Query{Filter: listing.Filter{Services: []string{"A"}}, Partial: true}, w.query)
 	w.counts.Missing = []uint32{4}
 	require.Contains(t, text(t, w.ask(t, "GET", "/invocations/counts", "")), `"complete":false,"missing_partitions":[4]`)
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"platform/admin"
+	"platform/partition/listing"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 // sorted, is the suspension of those that are suspended.
 func (c *catalog) Awakeables(ctx context.Context, q admin.Query) (page admin.AwakeablePage, err error) {
 	most := q.Limit
-	q.Statuses = []admin.Status{admin.StatusSuspended, admin.StatusRunning}
+	q.Filter.Statuses = []listing.Status{listing.Suspended, listing.Running}
 	q.ByModified, q.OldestFirst, q.Limit = true, true, awakeableChunk
 	for range awakeableReads {
 		read, err := c.List(ctx, q)

@@ -11,6 +11,7 @@ import (
 	"platform/internal/ids"
 	"platform/internal/target"
 	"platform/partition/journal"
+	"platform/partition/listing"
 	"platform/partition/machine"
 )
 
@@ -35,7 +36,7 @@ func TestAwakeablesAreListedFromTheLongestSuspended(t *testing.T) {
 			p.records = append(p.records, inv)
 		}
 		for _, limit := range []int{1, 2, 7, 1000} {
-			q := admin.Query{Limit: limit, Filter: admin.Filter{Services: []string{"Payment"}}}
+			q := admin.Query{Limit: limit, Filter: listing.Filter{Services: []string{"Payment"}}}
 			var found []string
 			for {
 				page, err := c.Awakeables(t.Context(), q)
@@ -52,7 +53,7 @@ func TestAwakeablesAreListedFromTheLongestSuspended(t *testing.T) {
 			}
 			require.Equal(t, want, found, "level %d, limit %d", level, limit)
 		}
-		page, err := c.Awakeables(t.Context(), admin.Query{Limit: 100, Filter: admin.Filter{Services: []string{"Other"}}})
+		page, err := c.Awakeables(t.Context(), admin.Query{Limit: 100, Filter: listing.Filter{Services: []string{"Other"}}})
 		require.NoError(t, err)
 		require.Empty(t, page)
 		_, err = c.Awakeables(t.Context(), admin.Query{Limit: 1, Cursor: "m:x"})

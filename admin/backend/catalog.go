@@ -41,12 +41,8 @@ func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
 // listScanned returns a page by reading all records, of which it keeps those of the page in
 // memory.
 func (c *catalog) listScanned(ctx context.Context, q *admin.Query, order listing.Order, after *listing.Place) (page admin.Page, err error) {
-	filter, err := filterOf(&q.Filter)
-	if err != nil {
-		return page, err
-	}
 	l := scannedList{order: order, after: after, most: q.Limit + 1} // one more to detect a next page
-	if page.Missing, err = c.each(ctx, &filter, q.Partial, l.add); err != nil {
+	if page.Missing, err = c.each(ctx, &q.Filter, q.Partial, l.add); err != nil {
 		return page, err
 	}
 	l.trim()

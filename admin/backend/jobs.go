@@ -19,6 +19,7 @@ import (
 	"platform/internal/cluster/fabric"
 	"platform/internal/ids"
 	"platform/metadata"
+	"platform/partition/listing"
 )
 
 // Limits of the execution of jobs. All jobs of the cluster run on one node, and the limits
@@ -44,7 +45,7 @@ type JobStore interface {
 // JobOperator executes the operations of jobs.
 type JobOperator interface {
 	List(ctx context.Context, q admin.Query) (admin.Page, error)
-	Count(ctx context.Context, f admin.Filter, partial bool) (*admin.Counts, error)
+	Count(ctx context.Context, f listing.Filter, partial bool) (*admin.Counts, error)
 	// CancelOnce cancels an invocation. Repetitions with the same request, which is not 0, have no
 	// effect.
 	CancelOnce(ctx context.Context, id ids.Invocation, request uint64) error
@@ -225,8 +226,8 @@ func (r *JobRunner) list(ctx context.Context, job *metadata.Job, p *metadata.Job
 }
 
 // count returns how many invocations a job will find, 0 if that cannot be determined now.
-func (r *JobRunner) count(ctx context.Context, f admin.Filter, job *metadata.Job) uint64 {
-	if next := rest.Timestamp(job.CreatedAt.UnixMilli() + 1); f.Created.Before == 0 || f.Created.Before > next {
+func (r *JobRunner) count(ctx context.Context, f listing.Filter, job *metadata.Job) uint64 {
+	if next := job.CreatedAt.UnixMilli() + 1; f.Created.Before == 0 || f.Created.Before > next {
 		f.Created.Before = next
 	}
 	counts, err := r.operator.Count(ctx, f, false)

@@ -20,6 +20,7 @@ import (
 	"platform/admin/rest"
 	"platform/internal/ids"
 	"platform/metadata"
+	"platform/partition/listing"
 	"platform/partition/machine"
 )
 
@@ -97,10 +98,10 @@ func newTargets(n int) *jobTargets {
 }
 
 // Count counts those that were created before a time.
-func (f *jobTargets) Count(_ context.Context, filter admin.Filter, _ bool) (*admin.Counts, error) {
+func (f *jobTargets) Count(_ context.Context, filter listing.Filter, _ bool) (*admin.Counts, error) {
 	counts := new(admin.Counts)
 	for _, inv := range f.all {
-		if inv.CreatedAt < filter.Created.Before {
+		if int64(inv.CreatedAt) < filter.Created.Before {
 			counts.Total++
 		}
 	}
@@ -236,7 +237,7 @@ func TestAJobProcessesAllThatMatch(t *testing.T) {
 		require.Equal(t, f.all[1].ID, job.Failures[0].Invocation)
 		require.Less(t, len(job.Failures[0].Message), 400)
 		require.Len(t, f.killed, 3*jobBatch+5)
-		require.Equal(t, []string{"A"}, f.query.Services)
+		require.Equal(t, []string{"A"}, f.query.Filter.Services)
 		require.True(t, f.query.OldestFirst)
 	})
 }

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"platform/admin"
-	"platform/admin/query"
 	"platform/admin/rest"
 	"platform/internal/cluster/fabric"
 	"platform/internal/cluster/routing"
@@ -31,43 +30,6 @@ const (
 	partialLookup  = 2 * time.Second
 	partialTimeout = 20 * time.Second
 )
-
-// filterOf converts a filter.
-func filterOf(f *admin.Filter) (out listing.Filter, err error) {
-	out = listing.Filter{
-		Services: f.Services, Handlers: f.Handlers, Keys: f.Keys, Scopes: f.Scopes, LimitKeys: f.LimitKeys, IdempotencyKeys: f.IdempotencyKeys,
-		ErrorCodes: f.ErrorCodes, Deployments: f.Deployments,
-		Created: rangeOf(f.Created), Modified: rangeOf(f.Modified), Completed: rangeOf(f.Completed),
-	}
-	for _, s := range f.Statuses {
-		out.Statuses = append(out.Statuses, statusNumbers[s])
-	}
-	for _, r := range f.Results {
-		out.Results = append(out.Results, resultNumbers[r])
-	}
-	for _, source := range f.InvokedBy {
-		out.Sources = append(out.Sources, machine.SourceKind(slices.Index(query.SourceNames, source)))
-	}
-	if f.FailureGroup != "" {
-		out.Group, err = listing.ParseGroup(f.FailureGroup)
-	}
-	return out, err
-}
-
-func rangeOf(r admin.TimeRange) listing.Range {
-	return listing.Range{From: int64(r.From), Before: int64(r.Before)}
-}
-
-var statusNumbers, resultNumbers = func() (map[admin.Status]listing.Status, map[admin.Result]listing.Result) {
-	s, r := map[admin.Status]listing.Status{}, map[admin.Result]listing.Result{}
-	for n := listing.Scheduled; n <= listing.Completed; n++ {
-		s[admin.Status(n.String())] = n
-	}
-	for n := listing.Success; n <= listing.Killed; n++ {
-		r[admin.Result(n.String())] = n
-	}
-	return s, r
-}()
 
 // indexed reports whether all nodes answer lists from indexes.
 func (c *catalog) indexed() bool { return c.level() >= feature.Level4 }
@@ -139,20 +101,16 @@ func (a *listResponses) merge(extent *admin.Extent) {
 // listIndexed returns a page from the indexes of the partitions. It reads only the records of
 // the page.
 func (c *catalog) listIndexed(ctx context.Context, q *admin.Query, after *listing.Place) (page admin.Page, err error) {
-	filter, err := filterOf(&q.Filter)
-	if err != nil {
-		return page, err
-	}
 	order := listing.Order{ByModified: q.ByModified, OldestFirst: q.OldestFirst}
 	want := q.Limit + 1 // one more to detect a next page
 	var last listing.Place
 	for len(page.Invocations) < want {
 		missing := want - len(page.Invocations)
-		places, err := c.places(ctx, partition.List{Kind: partition.ListPlaces, Filter: filter, Order: order, After: after, Limit: missing, Partial: q.Partial}, &page.Extent)
+		places, err := c.places(ctx, partition.List{Kind: partition.ListPlaces, Filter: q.Filter, Order: order, After: after, Limit: missing, Partial: q.Partial}, &page.Extent)
 		if err != nil {
 			return page, err
 		}
-		records, err := c.records(ctx, filter, places, q.Partial, &page.Extent)
+		records, err := c.records(ctx, q.Filter, places, q.Partial, &page.Extent)
 		if err != nil {
 			return page, err
 		}
@@ -214,11 +172,7 @@ func (c *catalog) records(ctx context.Context, filter listing.Filter, places []l
 }
 
 // Count implements admin.Invocations.
-func (c *catalog) Count(ctx context.Context, f admin.Filter, partial bool) (*admin.Counts, error) {
-	filter, err := filterOf(&f)
-	if err != nil {
-		return nil, err
-	}
+func (c *catalog) Count(ctx context.Context, filter listing.Filter, partial bool) (*admin.Counts, error) {
 	var tally listing.Tally
 	out := &admin.Counts{ByStatus: map[admin.Status]int{}, ByResult: map[admin.Result]int{}, ByService: []admin.HandlerCounts{}, AsOf: rest.Timestamp(time.Now().UnixMilli())}
 	if c.indexed() {
@@ -230,14 +184,18 @@ func (c *catalog) Count(ctx context.Context, f admin.Filter, partial bool) (*adm
 		for _, listed := range a.listed {
 			tally.Merge(listed.Counts)
 		}
-	} else if out.Missing, err = c.each(ctx, &filter, partial, func(r partition.Record) { tally.Add(&filter, r.Invocation, partition.LiveOf(r.Attempts)) }); err != nil {
-		return nil, err
+	} else {
+		missing, err := c.each(ctx, &filter, partial, func(r partition.Record) { tally.Add(&filter, r.Invocation, partition.LiveOf(r.Attempts)) })
+		if err != nil {
+			return nil, err
+		}
+		out.Missing = missing
 	}
-	for s := range statusNumbers {
-		out.ByStatus[s] = 0
+	for s := listing.Scheduled; s <= listing.Completed; s++ {
+		out.ByStatus[admin.Status(s.String())] = 0
 	}
-	for r := range resultNumbers {
-		out.ByResult[r] = 0
+	for r := listing.Success; r <= listing.Killed; r++ {
+		out.ByResult[admin.Result(r.String())] = 0
 	}
 	for _, count := range tally.Result() {
 		h := admin.HandlerCounts{Service: count.Service, Handler: count.Handler, ByStatus: byStatus(&count.ByStatus), ByResult: map[admin.Result]int{}}
@@ -267,11 +225,7 @@ func byStatus(counts *[listing.Statuses]int) map[admin.Status]int {
 }
 
 // Failures implements admin.Invocations.
-func (c *catalog) Failures(ctx context.Context, f admin.Filter, partial bool) (*admin.FailureGroups, error) {
-	filter, err := filterOf(&f)
-	if err != nil {
-		return nil, err
-	}
+func (c *catalog) Failures(ctx context.Context, filter listing.Filter, partial bool) (*admin.FailureGroups, error) {
 	out := new(admin.FailureGroups)
 	groups, err := c.groups(ctx, filter, partial, out)
 	for i := range groups {

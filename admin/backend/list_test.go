@@ -121,21 +121,23 @@ func (c *catalog) pages(t *testing.T, q admin.Query) (found []string) {
 func TestListsWithAndWithoutIndexes(t *testing.T) {
 	scanned, _ := newStored(t, feature.Level3)
 	indexed, _ := newStored(t, feature.Level4)
-	failures, err := indexed.Failures(t.Context(), admin.Filter{}, false)
+	failures, err := indexed.Failures(t.Context(), listing.Filter{}, false)
 	require.NoError(t, err)
 	require.Len(t, failures.Groups, 2, "one of each service")
 	require.Equal(t, "order ? is gone", failures.Groups[0].Message)
 	require.Equal(t, 9, failures.Groups[0].Count)
 	require.Equal(t, 9, failures.Groups[0].Keys)
-	for name, f := range map[string]admin.Filter{
+	group, err := listing.ParseGroup(failures.Groups[0].ID)
+	require.NoError(t, err)
+	for name, f := range map[string]listing.Filter{
 		"all":     {},
-		"failed":  {Results: []admin.Result{admin.ResultFailure}},
-		"status":  {Statuses: []admin.Status{admin.StatusPaused}},
+		"failed":  {Results: []listing.Result{listing.Failure}},
+		"status":  {Statuses: []listing.Status{listing.Paused}},
 		"code":    {ErrorCodes: []string{"500"}, Services: []string{"S1"}},
-		"time":    {Created: admin.TimeRange{From: 5, Before: 20}, Completed: admin.TimeRange{From: 1}},
+		"time":    {Created: listing.Range{From: 5, Before: 20}, Completed: listing.Range{From: 1}},
 		"key":     {Keys: []string{"17", "18"}},
-		"group":   {FailureGroup: failures.Groups[0].ID},
-		"source":  {InvokedBy: []string{"service"}},
+		"group":   {Group: group},
+		"source":  {Sources: []machine.SourceKind{machine.FromService}},
 		"nothing": {Services: []string{"other"}},
 	} {
 		want, err := scanned.Count(t.Context(), f, false)
@@ -179,25 +181,25 @@ func TestPartialListsNameMissingPartitions(t *testing.T) {
 		partitions[1].err = fmt.Errorf("disk on fire")
 		_, err := c.List(t.Context(), admin.Query{Limit: 10})
 		require.ErrorIs(t, err, admin.ErrUnavailable)
-		_, err = c.Count(t.Context(), admin.Filter{}, false)
+		_, err = c.Count(t.Context(), listing.Filter{}, false)
 		require.ErrorIs(t, err, admin.ErrUnavailable)
-		_, err = c.Failures(t.Context(), admin.Filter{}, false)
+		_, err = c.Failures(t.Context(), listing.Filter{}, false)
 		require.ErrorIs(t, err, admin.ErrUnavailable)
 
 		page, err := c.List(t.Context(), admin.Query{Limit: 10, Partial: true})
 		require.NoError(t, err)
 		require.Equal(t, []uint32{1}, page.Missing)
 		require.Len(t, page.Invocations, 10)
-		counts, err := c.Count(t.Context(), admin.Filter{}, true)
+		counts, err := c.Count(t.Context(), listing.Filter{}, true)
 		require.NoError(t, err)
 		require.Equal(t, []uint32{1}, counts.Missing)
-		failures, err := c.Failures(t.Context(), admin.Filter{}, true)
+		failures, err := c.Failures(t.Context(), listing.Filter{}, true)
 		require.NoError(t, err)
 		require.Equal(t, []uint32{1}, failures.Extent.Missing)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err = c.Count(ctx, admin.Filter{}, true)
+		_, err = c.Count(ctx, listing.Filter{}, true)
 		require.Error(t, err, "the client is gone")
 	}
 }

@@ -28,10 +28,10 @@ type Group struct {
 	cancel      context.CancelFunc // ends Lead and the helpers
 	wg          sync.WaitGroup     // of the goroutines below
 	leaderWake  chan struct{}
-	rebuilds    chan string   // reasons to rebuild the Raft instance
-	done        chan struct{} // closed when the group has stopped
-	reconciling chan struct{} // holds one while Reconcile runs
-	stuckSince  atomic.Int64  // start of a leadership transfer that does not end
+	rebuilds    chan string               // reasons to rebuild the Raft instance
+	done        chan struct{}             // closed when the group has stopped
+	reconciling chan struct{}             // holds one while Reconcile runs
+	stuckSince  atomic.Pointer[time.Time] // when a leadership transfer that does not end was first noted; nil: none is
 	transfers   transfers
 
 	// mu covers inst and closing. Proposing holds it shared, so that nothing is enqueued at

@@ -108,16 +108,18 @@ func (g *Group) outcome(f raft.ApplyFuture) (any, error) {
 // indefinitely (hashicorp/raft#696).
 func (g *Group) noteTransfer(err error) {
 	if !errors.Is(err, raft.ErrLeadershipTransferInProgress) {
-		if g.stuckSince.Load() != 0 {
-			g.stuckSince.Store(0)
+		if g.stuckSince.Load() != nil {
+			g.stuckSince.Store(nil)
 		}
 		return
 	}
-	now := time.Now().UnixNano()
-	if g.stuckSince.CompareAndSwap(0, now) {
+	since := g.stuckSince.Load() // once: another outcome may end it at any time
+	if since == nil {
+		now := time.Now()
+		g.stuckSince.CompareAndSwap(nil, &now)
 		return
 	}
-	if time.Duration(now-g.stuckSince.Load()) > 3*g.cfg.Profile.ElectionTimeout {
+	if time.Since(*since) > 3*g.cfg.Profile.ElectionTimeout {
 		g.requestRebuild("a leadership transfer does not end")
 	}
 }

@@ -156,7 +156,7 @@ func (g *Group) rebuild(ctx context.Context, why string) error {
 	}
 	g.log.Warn("restarting raft", "reason", why)
 	g.stopInstance(context.Background(), g.inst)
-	g.stuckSince.Store(0)
+	g.stuckSince.Store(nil)
 	inst, err := g.startInstance(ctx)
 	if err != nil {
 		return fmt.Errorf("restart raft: %w", err)

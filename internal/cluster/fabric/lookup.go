@@ -185,7 +185,7 @@ func (l *lookup) relay() Replica {
 	r := l.h.d.cfg.Remote(l.referrer, l.h.id)
 	if remote, ok := r.(*Remote); ok {
 		remote.c.connect(l.referred)
-		remote.relaying().withMoment(&l.h.moment).withLeaderWatch(leaderWatch{local: l.local, address: l.referred, addressOf: l.h.d.cfg.AddressOf})
+		remote.relaying().doubt().withMoment(&l.h.moment).withLeaderWatch(leaderWatch{local: l.local, address: l.referred, addressOf: l.h.d.cfg.AddressOf})
 	}
 	return r
 }
@@ -227,6 +227,9 @@ func (l *lookup) remote(address string) (Replica, string) {
 	r := l.h.d.cfg.Remote(address, l.h.id)
 	if remote, ok := r.(*Remote); ok {
 		remote.withMoment(&l.h.moment).withLeaderWatch(leaderWatch{local: l.local, address: address, addressOf: l.h.d.cfg.AddressOf})
+		if l.lastErr != nil {
+			remote.doubt()
+		}
 	}
 	return r, address
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -440,5 +441,57 @@ func TestNotFoundAfterAnInterruptedReadIsMarked(t *testing.T) {
 		err := <-answered
 		require.ErrorIs(t, err, partition.ErrNotFound)
 		require.Equal(t, sent, WasInterrupted(err))
+	}
+}
+
+// rejecting counts the invocations that a replica rejects.
+type rejecting struct {
+	*fake
+	rejected atomic.Int32
+}
+
+func (r *rejecting) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error) {
+	o, err := r.fake.Invoke(ctx, inv)
+	if err != nil {
+		r.rejected.Add(1)
+	}
+	return o, err
+}
+
+// TestALargeRequestIsSentToALeaderOnly sends invocations to a partition whose replicas reject several rounds of attempts.
+func TestALargeRequestIsSentToALeaderOnly(t *testing.T) {
+	for name, input := range map[string][]byte{"small": {1}, "large": make([]byte, pieceBytes)} {
+		t.Run(name, func(t *testing.T) {
+			var replicas [2]*rejecting
+			var addresses []string
+			for i := range replicas {
+				replicas[i] = &rejecting{fake: invokeFake()}
+				replicas[i].set(false, raftgroup.Leader{})
+				replicas[i].find = func(context.Context, ids.Invocation) (*machine.Invocation, error) { return nil, partition.ErrNotFound }
+				addresses = append(addresses, startNode(t, "c", localReplica(replicas[i])).address)
+			}
+			c := newClient(t, "c")
+			c.timeouts = timeouts{connect: time.Hour, ping: time.Hour, unresponsive: time.Hour, accepted: time.Hour}
+			h := directory(c, nil, addresses...)
+			h.d.cfg.LookupTimeout = time.Hour
+			done := make(chan error, 1)
+			go func() {
+				inv := invocation(1)
+				inv.Input = input
+				_, err := h.Invoke(t.Context(), inv)
+				done <- err
+			}()
+			require.Eventually(t, func() bool { return h.d.Stats().Rounds >= 3 }, time.Minute, time.Millisecond)
+			replicas[1].set(true, leaderOf(addresses[1], addresses[1]))
+			require.NoError(t, <-done)
+			rejected := replicas[0].rejected.Load() + replicas[1].rejected.Load()
+			if name == "small" {
+				require.Greater(t, rejected, int32(5))
+				require.Equal(t, 1, replicas[1].acceptedRequests())
+				return
+			}
+			require.EqualValues(t, 1, rejected, "the first attempt")
+			require.Equal(t, 2, replicas[1].acceptedRequests(), "a read and the request")
+		})
 	}
 }

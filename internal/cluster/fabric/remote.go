@@ -23,6 +23,7 @@ type Remote struct {
 	id      uint32
 	leader  leaderWatch
 	relay   bool                            // the node sends requests on to the leader
+	doubted bool                            // it may not lead, see propose
 	moment  *atomic.Pointer[machine.Moment] // receives that of the leader; may be nil
 }
 
@@ -113,7 +114,27 @@ func (r *Remote) transportError(ctx context.Context, m node.PartitionMethod, sen
 	return err
 }
 
+// doubt makes a small request precede each large one, so that only a leader receives that.
+func (r *Remote) doubt() *Remote {
+	r.doubted = true
+	return r
+}
+
+// requireLeader returns the error with which a replica that does not lead rejects requests.
+func (r *Remote) requireLeader(ctx context.Context) error {
+	_, err := r.Find(ctx, ids.Invocation{})
+	if errors.Is(err, partition.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
 func (r *Remote) propose(ctx context.Context, method node.PartitionMethod, c machine.Command) (*node.PartitionResponse, error) {
+	if r.doubted && codec.CommandSize(c) >= pieceBytes {
+		if err := r.requireLeader(ctx); err != nil {
+			return nil, err
+		}
+	}
 	level := r.c.level()
 	b, err := codec.EncodeCommand(level, codec.ForLevel(level, c))
 	if err != nil {

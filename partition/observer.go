@@ -30,7 +30,8 @@ func (o *observer) ended(e *machine.Finish) {
 	if e.Target.Type == target.StateUpdate {
 		return
 	}
-	o.stats.Ended(e.Target.Service, e.Target.Handler, endOf(e), time.Duration(e.EndedAt-e.DueAt)*time.Millisecond)
+	took := max(e.EndedAt-e.DueAt, -1) // a handler may delay a call by more than a duration can have
+	o.stats.Ended(e.Target.Service, e.Target.Handler, endOf(e), time.Duration(took)*time.Millisecond)
 	o.traceEnd(e)
 }
 

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -12,6 +13,25 @@ import (
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
+
+// An invocation that was cancelled long before it was due took no time.
+func TestTheDelayOfAnInvocationIsNotItsDuration(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	o := observer{stats: stats.NewCounters(stats.NewHandlers(reg, "p", true))}
+	for _, due := range []int64{1_800_000_000_000, math.MaxInt64/2 + 1, math.MaxInt64} {
+		o.ended(&machine.Finish{Target: machine.Target{Service: "S", Handler: "h"}, Stopped: true, DueAt: due, EndedAt: 1_700_000_000_000})
+	}
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() == "p_invocation_duration_seconds" {
+			require.EqualValues(t, 3, f.GetMetric()[0].GetHistogram().GetSampleCount())
+			require.Zero(t, f.GetMetric()[0].GetHistogram().GetSampleSum())
+			return
+		}
+	}
+	t.Fatal("there is no such metric")
+}
 
 // What an operator or a client ends does not count as a failure of the handler.
 func TestCancelledInvocationsAreNotCountedAsFailed(t *testing.T) {

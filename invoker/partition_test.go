@@ -185,7 +185,7 @@ func (s *shard) Load(id ids.Invocation, attempt uint64, most int, stateLimit fun
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := &attempts.Replay{Invocation: inv}
+	r := &attempts.Replay{Invocation: inv, ReadAt: time.Now().UnixMilli()}
 	for i := range inv.Length {
 		e, err := s.tables.Entry(id, i)
 		if err != nil {

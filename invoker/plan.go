@@ -2,7 +2,6 @@ package invoker
 
 import (
 	"net/http"
-	"time"
 
 	"platform/internal/errcode"
 	"platform/invoker/endpoint"
@@ -134,7 +133,7 @@ func appendEntry(b []byte, chunks [][]byte, e *journal.Entry) [][]byte {
 	return append(chunks, b)
 }
 
-// sinceLastEntry returns the age of the journal's last change in milliseconds.
+// sinceLastEntry returns the age of the journal's last change in milliseconds, 0 if it is unknown.
 func sinceLastEntry(r *attempts.Replay) uint64 {
 	changed := r.Invocation.ProgressAt
 	if changed == 0 {
@@ -143,7 +142,7 @@ func sinceLastEntry(r *attempts.Replay) uint64 {
 	if changed == 0 {
 		return 0
 	}
-	return uint64(max(time.Now().UnixMilli()-changed, 0))
+	return uint64(max(r.ReadAt-changed, 0))
 }
 
 // maxHeaderKey is the length up to which keys are sent in a header, where they are only

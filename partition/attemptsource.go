@@ -29,7 +29,7 @@ func (a attemptSource) Load(id ids.Invocation, attempt uint64, most int, stateLi
 	if err != nil {
 		return nil, err
 	}
-	r := &attempts.Replay{Invocation: inv}
+	r := &attempts.Replay{Invocation: inv, ReadAt: a.l.clock.Millis()}
 	size := 0
 	if r.Entries, size, err = view.Journal(id, inv.Length, most); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync/atomic"
 	"testing"
@@ -57,6 +58,30 @@ func TestSleepDurationsDoNotDependOnPartitionTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While partition time is an hour behind wall-clock time, a step that may be retried for a minute is retried.
+func TestRetriesDoNotDependOnPartitionTime(t *testing.T) {
+	var tries atomic.Int32
+	services := restate.NewService("Steps").
+		Handler("do", restate.NewServiceHandler(func(ctx restate.Context, _ string) (string, error) {
+			return restate.Run(ctx, func(restate.RunContext) (string, error) {
+				if tries.Add(1) < 3 {
+					return "", errors.New("try again")
+				}
+				return "done", nil
+			}, restate.WithInitialRetryInterval(10*time.Millisecond), restate.WithMaxRetryDuration(10*time.Minute))
+		}))
+	wrong := new(correctedClock)
+	wrong.off.Store(int64(-time.Hour))
+	c := newTestNodeWith(t, 1, func(cfg *Config) { cfg.Clock = wrong }, services)
+	p := c.partitions[0]
+	require.NoError(t, p.WaitLeading(t.Context()))
+	wrong.off.Store(0)
+	end, _, err := p.Call(t.Context(), request("Steps", "do", `"x"`))
+	require.NoError(t, err)
+	require.Nil(t, end.Result.Failure)
+	require.EqualValues(t, 3, tries.Load())
 }
 
 // While partition time is an hour ahead of or behind wall-clock time, displayed times are

@@ -82,7 +82,8 @@ type Replay struct {
 	Invocation *machine.Invocation
 	Entries    []journal.Entry
 	State      []machine.StateEntry
-	Partial    bool // State is incomplete
+	Partial    bool  // State is incomplete
+	ReadAt     int64 // partition time in milliseconds, as the times of the record; 0 if it was not read from the tables
 }
 
 // Size returns the number of bytes of keys and payloads.

@@ -15,6 +15,9 @@ const jitter = 0.3
 // Without it, an attempt that fails immediately would be retried in a tight loop.
 const minDelay = 10 * time.Millisecond
 
+// maxDelay is the longest delay of a policy; with the jitter, it does not overflow.
+const maxDelay = time.Duration(1 << 62)
+
 // retryState counts the failed attempts of a task. It lasts as long as the task: suspending
 // or a new leader reset it.
 type retryState struct {
@@ -62,10 +65,10 @@ func following(last time.Duration, failures int, p *metadata.RetryPolicy) time.D
 	if failures > 1 {
 		// As a float, since it may overflow a duration.
 		grown := float64(last) * max(p.Factor, 1)
-		d = time.Duration(min(grown, float64(1<<62)))
+		d = time.Duration(min(grown, float64(maxDelay)))
 	}
 	if p.MaxInterval > 0 {
 		d = min(d, p.MaxInterval)
 	}
-	return max(d, minDelay)
+	return min(max(d, minDelay), maxDelay)
 }

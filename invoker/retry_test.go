@@ -2,6 +2,7 @@ package invoker
 
 import (
 	"log/slog"
+	"math"
 	"net/http"
 	"sync"
 	"testing"
@@ -451,4 +452,15 @@ func TestFailedAttemptsAreReportedOnce(t *testing.T) {
 	require.Zero(t, r.report())
 	r.next(&failure{}, &metadata.RetryPolicy{})
 	require.EqualValues(t, 1, r.report())
+}
+
+// A policy may ask for delays of up to 292 years, the longest duration.
+func TestLongDelaysDoNotOverflow(t *testing.T) {
+	p := &metadata.RetryPolicy{InitialInterval: math.MaxInt64, Factor: 2}
+	var r retryState
+	for range 100 {
+		delay, again := r.next(&failure{}, p)
+		require.True(t, again)
+		require.GreaterOrEqual(t, delay, maxDelay)
+	}
 }

@@ -8,10 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"platform/internal/config"
+	"platform/internal/httpserver"
 )
 
 const (
@@ -20,9 +20,6 @@ const (
 	// maxReason bounds the bytes of a response that are printed.
 	maxReason = 4 << 10
 )
-
-// plainToTLS is the response of net/http to a request without TLS at a listener with TLS.
-const plainToTLS = "Client sent an HTTP request to an HTTPS server."
 
 const healthUsage = `Asks the server on this machine whether it should get requests. The exit status is 0
 if it should, for health checks of containers that have no other program.
@@ -72,11 +69,11 @@ func checkHealth(ctx context.Context, args, environ []string) error {
 	}
 	var reason struct{ Message string }
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxReason))
-	if strings.HasPrefix(string(body), plainToTLS) {
-		return fmt.Errorf("the server at %s requires TLS: give this command the configuration of the server (--config-file, or its environment and flags)", url)
-	}
 	if json.Unmarshal(body, &reason) != nil || reason.Message == "" {
 		reason.Message = resp.Status
+	}
+	if reason.Message == httpserver.RequiresTLS {
+		return fmt.Errorf("the server at %s requires TLS: give this command the configuration of the server (--config-file, or its environment and flags)", url)
 	}
 	return fmt.Errorf("not ready: %s", reason.Message)
 }

@@ -1,14 +1,15 @@
 package main
 
 import (
-	"io"
-	"log"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/httpserver"
 )
 
 func TestHealthQueriesTheServerOfThisConfiguration(t *testing.T) {
@@ -34,12 +35,13 @@ func TestHealthQueriesTheServerOfThisConfiguration(t *testing.T) {
 }
 
 func TestTheHealthCheckNeedsTheConfigurationOfTLS(t *testing.T) {
-	server := httptest.NewUnstartedServer(http.NotFoundHandler())
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.StartTLS()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_ = json.NewEncoder(w).Encode(map[string]string{"message": httpserver.RequiresTLS})
+	}))
 	defer server.Close()
-	address := strings.TrimPrefix(server.URL, "https://")
-	require.ErrorContains(t, checkHealth(t.Context(), nil, []string{"PLATFORM_ADMIN__BIND_ADDRESS=" + address}), "requires TLS")
+	address := strings.TrimPrefix(server.URL, "http://")
+	require.ErrorContains(t, checkHealth(t.Context(), nil, []string{"PLATFORM_ADMIN__BIND_ADDRESS=" + address}), "requires TLS: give this command the configuration")
 }
 
 func TestReachable(t *testing.T) {

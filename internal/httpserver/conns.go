@@ -1,6 +1,7 @@
 package httpserver
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -135,9 +136,15 @@ func (l *perAddress) refuse(c net.Conn, message string) {
 		_, _ = c.Read(buf)
 		_ = c.SetDeadline(time.Now().Add(refusalTimeout))
 		l.writeRefusal(c, message)
-		// If input were unread, the close would be a reset, at which clients drop the response.
-		_, _ = io.CopyBuffer(io.Discard, io.LimitReader(c, maxRefusedInput), buf)
+		skipInput(c, buf)
 	}()
+}
+
+// skipInput reads the rest of a request after a response, until the client closes the connection. If input were unread when
+// the server closes it, this would be a reset, at which clients drop the response.
+func skipInput(c net.Conn, buf []byte) {
+	_ = c.SetReadDeadline(time.Now().Add(refusalTimeout))
+	_, _ = io.CopyBuffer(io.Discard, io.LimitReader(c, maxRefusedInput), buf)
 }
 
 func (l *perAddress) writeRefusal(c net.Conn, message string) {
@@ -218,6 +225,9 @@ func (c *conn) Write(p []byte) (int, error) {
 	if explained := explainRejection(p, c.problem); explained != nil {
 		if _, err := c.write(explained); err != nil {
 			return 0, err
+		}
+		if bytes.Equal(p, plainToTLS) {
+			skipInput(c.Conn, nil) // net/http closes the connection immediately, and has not read the request
 		}
 		return len(p), nil
 	}

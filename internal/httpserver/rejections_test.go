@@ -76,3 +76,19 @@ func TestResponsesOfHandlersAreNotReplaced(t *testing.T) {
 	require.Nil(t, explainRejection([]byte("HTTP/1.1 417 Expectation Failed\r\nConnection: close\r\nDate: x\r\nContent-Length: 1\r\n\r\n1"), adminProblem))
 	require.Nil(t, explainRejection([]byte("HTTP/1.1 200 OK"+string(plainRejection)), adminProblem))
 }
+
+// The body is longer than what crypto/tls reads as a record header: a reset would destroy the response.
+func TestRequestsWithoutTLSAreToldThatThePortRequiresIt(t *testing.T) {
+	addr, stop := start(t, Config{Handler: http.NotFoundHandler(), DrainTimeout: constant(time.Second), TLS: withCertificate()})
+	defer stop()
+	for _, body := range []string{"", strings.Repeat("x", maxRefusedInput/2)} {
+		answer, err := http.Post("http://"+addr+"/Counter/ada/add", "application/json", strings.NewReader(body))
+		require.NoError(t, err)
+		text, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, http.StatusBadRequest, answer.StatusCode)
+		require.Equal(t, "application/json", answer.Header.Get("Content-Type"))
+		require.JSONEq(t, `{"message": "`+RequiresTLS+`", "platform_code": null}`, string(text))
+	}
+}

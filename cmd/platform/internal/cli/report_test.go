@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"io"
 	"log"
 	"log/slog"
@@ -23,6 +24,7 @@ import (
 
 	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
+	"platform/internal/httpserver"
 )
 
 // longTimeouts are for tests of responses: a busy machine may suspend a test for longer than the default timeouts.
@@ -40,9 +42,15 @@ func TestHintsAboutTLS(t *testing.T) {
 	expired.TLS = &tls.Config{Certificates: []tls.Certificate{expiredCertificate(t)}}
 	expired.StartTLS()
 	defer expired.Close()
+	responding := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_ = json.NewEncoder(w).Encode(map[string]string{"message": httpserver.RequiresTLS})
+	}))
+	defer responding.Close()
 	for address, hint := range map[string]string{
-		expired.URL: "Replace the certificate of the server, or correct the clock of this machine.",
-		server.URL:  "with --ca-file or PLATFORM_CA_FILE",
+		responding.URL: "use an address that begins with https://",
+		expired.URL:    "Replace the certificate of the server, or correct the clock of this machine.",
+		server.URL:     "with --ca-file or PLATFORM_CA_FILE",
 		strings.Replace(server.URL, "https:", "http:", 1): "use an address that begins with https://",
 	} {
 		var out, errs bytes.Buffer

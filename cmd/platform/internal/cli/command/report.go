@@ -98,7 +98,7 @@ func misdirectedHint(response *client.APIError) string {
 		return "This is the address of an admin API. Set that of the ingress (by default port 8080) with --ingress-url or PLATFORM_INGRESS_URL."
 	case response.Status == http.StatusNotFound && response.Message == notRouted:
 		return "This is the address of another server, or of the port for other nodes (by default 5122). The admin API has port 9070 by default, the ingress 8080."
-	case response.Status == http.StatusBadRequest && response.Message == plainToTLS:
+	case response.Status == http.StatusBadRequest && (response.Message == requiresTLS || response.Message == plainToTLS):
 		return "The server requires TLS: use an address that begins with https://, and --ca-file if its certificate is of your own authority."
 	}
 	return ""
@@ -108,8 +108,11 @@ func misdirectedHint(response *client.APIError) string {
 // the ingress sends.
 const notRouted = "404 page not found"
 
-// plainToTLS is the response of net/http to a request without TLS at a listener with TLS.
-const plainToTLS = "Client sent an HTTP request to an HTTPS server."
+// Responses to a request without TLS at a listener with TLS: of a server, and of net/http, which earlier releases sent.
+const (
+	requiresTLS = "this port requires TLS: the address of the request must begin with https://"
+	plainToTLS  = "Client sent an HTTP request to an HTTPS server."
+)
 
 func unreachableHint(e *client.UnreachableError) string {
 	where := "--admin-url or PLATFORM_ADMIN_URL"

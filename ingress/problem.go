@@ -191,7 +191,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case p.status != http.StatusRequestTimeout && p.code != errcode.RT0026: // reading the rest would need more memory
 		s.skipStream(w, r)
 	}
-	_ = writeJSON(w, p.status, errorBody{Code: p.status, Message: p.message, Source: fromIngress, Platform: p.code})
+	_ = writeJSON(w, p.status, errorBody{Code: p.status, Message: httpserver.Abridge(r, p.message), Source: fromIngress, Platform: p.code})
 }
 
 // problemOf converts an error of the router or an unexpected error to a problem.

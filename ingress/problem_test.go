@@ -153,6 +153,23 @@ func TestBadRequestsAreExplained(t *testing.T) {
 	}
 }
 
+func TestErrorsQuoteLongPathsInPart(t *testing.T) {
+	long := strings.Repeat("ab-", 3000)
+	for path, hint := range map[string]string{
+		"/" + long:                         "paths are /{service}[/{key}]/{handler}[/send] or start with /platform/",
+		"/" + long + "/greet":              "make sure to register the service before calling it",
+		"/Greeter/" + long:                 "has no handler",
+		"/Counter/" + long + "%01/add":     "has control characters",
+		"/platform/" + long:                "below /platform/ there are call, send",
+		"/platform/attach/" + long:         "",
+		"/a/b/c/d/e/f/g/h" + long + "/%2F": "is too long; paths are",
+	} {
+		w := do(testServer(t, Config{}, &fakeInvocations{}), "POST", path, "")
+		require.Less(t, w.Body.Len(), 1200, path[:20])
+		requireProblem(t, w, w.Code, hint)
+	}
+}
+
 func TestPermissiveInputRules(t *testing.T) {
 	for _, tc := range []struct {
 		path, body string

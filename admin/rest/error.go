@@ -60,7 +60,7 @@ func Shorten(s string) string {
 
 // WriteError responds with an error.
 func WriteError(w http.ResponseWriter, r *http.Request, f *Error) {
-	body := ErrorBody{Message: f.Message, Field: f.Field}
+	body := ErrorBody{Message: httpserver.Abridge(r, f.Message), Field: f.Field}
 	if f.Code != "" {
 		body.Code = &f.Code
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // Problem returns the body of an error, as JSON, and headers that its format adds to those of any JSON
@@ -35,6 +36,23 @@ func (p Problem) write(w http.ResponseWriter, status int, code, message string) 
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
+}
+
+// Bounds of Abridge.
+const (
+	longestURL     = 200
+	longestMessage = 1000
+	messageStart   = 300
+	messageEnd     = 500
+)
+
+// Abridge cuts the middle out of a long message about a request with a long path, which such messages quote: their start and
+// end say what is wrong.
+func Abridge(r *http.Request, message string) string {
+	if len(r.Method)+len(r.URL.Path) <= longestURL || len(message) <= longestMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:messageStart], "") + "…" + strings.ToValidUTF8(message[len(message)-messageEnd:], "")
 }
 
 // response is an HTTP/1.1 response after which the connection is closed.

@@ -25,7 +25,7 @@ var auditFieldMeanings = map[string]string{
 	"AuditRecord.action":        "Method and route.",
 	"AuditRecord.object":        "Path and query of the request.",
 	"AuditRecord.status":        "HTTP status, of actions that did not change the metadata.",
-	"AuditRecord.outcome":       "Why it was refused or failed; dry run if it only asked what would change.",
+	"AuditRecord.outcome":       "Why it was rejected or failed; dry run if it only asked what would change.",
 	"AuditRecord.before_sha256": "Digest of the changed records of the metadata before the change.",
 	"AuditRecord.after_sha256":  "The same after the change.",
 	"AuditRecord.previous_hash": "Hash of the record before this one.",

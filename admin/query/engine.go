@@ -136,7 +136,7 @@ func (e *Engine) Collector() prometheus.Collector {
 	}, descRateLimited)
 }
 
-var descRateLimited = metrics.Desc("admin_queries_rate_limited_total", "SQL queries that were refused because of admin.query-engine.rate-limiting.")
+var descRateLimited = metrics.Desc("admin_queries_rate_limited_total", "SQL queries that were rejected because of admin.query-engine.rate-limiting.")
 
 // Tables returns the system tables, sorted by schema and name.
 func (e *Engine) Tables() []*Table { return e.catalog.tables }

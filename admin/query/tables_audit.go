@@ -36,7 +36,7 @@ func sysAudit() *Table {
 			}
 			return number(r.Action.Status)
 		}),
-		plain("outcome", Text, "why it was refused or failed; dry run if it only asked what would change; NULL if it succeeded", func(r *row) value { return text(r.Action.Outcome) }),
+		plain("outcome", Text, "why it was rejected or failed; dry run if it only asked what would change; NULL if it succeeded", func(r *row) value { return text(r.Action.Outcome) }),
 		plain("reason", Text, "reason that the client gave", func(r *row) value { return text(r.Action.Reason) }),
 		plain("invocations", TextList, "invocations of a batch or job that was given their ids", func(r *row) value {
 			if len(r.Action.Objects) == 0 {

@@ -113,7 +113,7 @@ var fieldMeanings = map[string]string{
 	"OIDCLogin.start_url":               "Page that begins a login in a browser. Absent if browsers cannot log in.",
 	"OIDCLogin.cli_client_id":           "Client for the device flow. Absent if the command line cannot log in.",
 	"ExchangeTokenRequest.id_token":     "ID token for the client of the command line, at most ten minutes old.",
-	"Identity.token_required":           "Whether requests without a token are refused.",
+	"Identity.token_required":           "Whether requests without a token are rejected.",
 	"Identity.security_mode":            "security.mode of the node.",
 	"PutAuthorityRequest.certificate":   "Certificate of the authority in PEM format.",
 	"PutAuthorityRequest.key":           "Its key in PEM format. It is stored only encrypted.",

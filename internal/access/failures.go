@@ -111,7 +111,7 @@ func (f *Failures) due(network string) (omitted uint64, due bool) {
 	return omitted, true
 }
 
-var descFailures = metrics.Desc("access_failures_total", "Requests without valid credentials, by port and reason: invalid for those with credentials that are unknown, expired or revoked, missing for those that were refused because they have none.", "port", "reason")
+var descFailures = metrics.Desc("access_failures_total", "Requests without valid credentials, by port and reason: invalid for those with credentials that are unknown, expired or revoked, missing for those that were rejected because they have none.", "port", "reason")
 
 // Collector returns the metrics.
 func (f *Failures) Collector() prometheus.Collector {

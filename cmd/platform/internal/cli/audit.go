@@ -21,7 +21,7 @@ func (a *app) audit() *cobra.Command {
 	return command.Group(&cobra.Command{
 		Use: "audit", Short: "Show, verify and export the audit log",
 		Long: `The audit log records who changed what through the admin API: operations on invocations, state,
-deployments, services, rules, tokens and the cluster, and requests that were refused.`,
+deployments, services, rules, tokens and the cluster, and requests that were rejected.`,
 	}, a.auditList(), a.auditVerify(), a.auditExport())
 }
 

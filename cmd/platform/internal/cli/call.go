@@ -182,6 +182,13 @@ func (a *app) send() *cobra.Command {
 
 // hintCall adds what to do next to an error of a call or send.
 func (a *app) hintCall(ctx context.Context, err error, call client.Call) error {
+	target := call.Target.Service
+	if call.Target.Keyed {
+		target += "/" + call.Target.Key
+	}
+	if errors.Is(err, context.Canceled) {
+		return command.WithHint(err, "If the invocation was accepted, it continues: `platform invocations list "+word(target)+" --active` shows it.")
+	}
 	if response, failed := errors.AsType[*client.APIError](err); failed && response.Source == "invocation" {
 		return hintFailedCall(err, response, call)
 	}
@@ -195,10 +202,6 @@ func (a *app) hintCall(ctx context.Context, err error, call client.Call) error {
 			return command.WithHint(err, "Give the body after the handler, such as '{\"id\": 7}', or with -d @file.")
 		}
 		return a.serviceNotFound(ctx, err, call.Target.Service, servicesHint)
-	}
-	target := call.Target.Service
-	if call.Target.Keyed {
-		target += "/" + call.Target.Key
 	}
 	hint := "The outcome is unknown: the handler may have been invoked. `platform invocations list " + word(target) + "` shows its invocations.\n" +
 		"With --idempotency-key <key>, a command can be repeated safely: the handler runs once per key."

@@ -137,7 +137,11 @@ func (a *app) showObject(d *client.ObjectDetail) {
 	if d.Scope != "" {
 		fields = append(fields, term.Field{Name: "Scope", Value: term.Clean(d.Scope)})
 	}
-	fields = append(fields, term.Field{Name: "State", Value: fmt.Sprintf("%s in %d entries", units.ByteSize(d.StateBytes), d.StateEntries)})
+	entries := "entries"
+	if d.StateEntries == 1 {
+		entries = "entry"
+	}
+	fields = append(fields, term.Field{Name: "State", Value: fmt.Sprintf("%s in %d %s", units.ByteSize(d.StateBytes), d.StateEntries, entries)})
 	if d.Holder != "" {
 		fields = append(fields, term.Field{Name: "Held by", Value: d.Holder + " since " + a.Print.Time(d.HeldSince)})
 	}
@@ -147,8 +151,9 @@ func (a *app) showObject(d *client.ObjectDetail) {
 		for i, id := range d.Queue {
 			rows[i] = []string{strconv.Itoa(i + 1), id}
 		}
+		a.Print.Println()
 		a.Print.Heading("Waiting")
-		a.Print.Table("  ", []string{"#", "INVOCATION"}, rows)
+		a.Print.Table("  ", []string{"#", "INVOCATION-OR-STATE-CHANGE"}, rows)
 		if shown := uint64(len(d.Queue)); d.Waiting > shown {
 			a.Say("%s more wait behind these.", countWaiting(d.Waiting, shown, d.Scope))
 		}
@@ -158,6 +163,7 @@ func (a *app) showObject(d *client.ObjectDetail) {
 		for i, p := range d.Promises {
 			rows[i] = []string{term.Clean(p.Name), promiseState(&p)}
 		}
+		a.Print.Println()
 		a.Print.Heading("Promises")
 		a.Print.Table("  ", []string{"NAME", "STATE"}, rows)
 	}

@@ -209,16 +209,21 @@ func (a *app) submit(ctx context.Context, c *stateEdit, document []byte, entries
 	if err != nil {
 		return err
 	}
-	a.told(made)
+	a.told(ctx, c.object, made)
 	return nil
 }
 
-func (a *app) told(made client.StateChange) {
+// told reports a change of the state and, if it waits, which invocation it waits for.
+func (a *app) told(ctx context.Context, object client.Object, made client.StateChange) {
 	if made.Status == "applied" {
 		a.Print.Printf("%s The state was changed.\n", a.Print.Green("[OK]:"))
 		return
 	}
 	a.Print.Printf("%s The state update is queued and applied when the key is free (operation %s).\n", a.Print.Green("[OK]:"), made.ID)
+	if detail, _, err := a.Client.Object(ctx, object); err == nil && detail.Holder != "" {
+		a.Say("%[1]s holds the key: `platform explain %[1]s` shows why. If it fails because of the state, `platform invocations kill %[1]s` ends it, "+
+			"and `platform invocations restart-as-new %[1]s` runs it again with the changed state.", detail.Holder)
+	}
 }
 
 func (a *app) stateClear() *cobra.Command {

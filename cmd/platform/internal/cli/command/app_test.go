@@ -15,4 +15,6 @@ func TestReportOfAnInterrupt(t *testing.T) {
 	a := &App{System: System{Err: &out, Getenv: os.Getenv}}
 	a.Report(fmt.Errorf("get: %w", context.Canceled))
 	require.Equal(t, "Interrupted\n", out.String())
+	a.Report(WithHint(context.Canceled, "It continues."))
+	require.Equal(t, "Interrupted\nInterrupted\nIt continues.\n", out.String())
 }

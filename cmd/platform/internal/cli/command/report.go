@@ -21,6 +21,9 @@ func (a *App) Report(err error) {
 		fmt.Fprintln(a.Err, "Not confirmed; nothing was done.")
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(a.Err, "Interrupted")
+		if hinted, ok := errors.AsType[*hintedError](err); ok {
+			fmt.Fprintln(a.Err, hinted.hint)
+		}
 	default:
 		fmt.Fprintf(a.Err, "%s %s\n", a.Hint.Red("Error:"), term.Clean(err.Error()))
 		if hint := HintFor(err); hint != "" {

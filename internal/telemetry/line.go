@@ -110,7 +110,7 @@ func levelName(level slog.Level) string {
 func valueText(v slog.Value) string {
 	switch v.Kind() {
 	case slog.KindDuration:
-		return units.FormatDuration(v.Duration())
+		return units.FormatDuration(rounded(v.Duration()))
 	case slog.KindTime:
 		return v.Time().UTC().Format(time.RFC3339Nano)
 	case slog.KindAny:
@@ -119,6 +119,17 @@ func valueText(v slog.Value) string {
 		}
 	}
 	return truncate(v.String())
+}
+
+// rounded returns a duration, which usually is measured, without the digits that do not matter.
+func rounded(d time.Duration) time.Duration {
+	switch {
+	case d >= 10*time.Millisecond:
+		return d.Round(time.Millisecond)
+	case d >= 10*time.Microsecond:
+		return d.Round(time.Microsecond)
+	}
+	return d
 }
 
 // maxValueBytes bounds the printed length of a value. User-defined values, such as object

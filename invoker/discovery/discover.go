@@ -239,6 +239,9 @@ func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, er
 	}
 	if dialing(err) { // how a connection fails would reveal which ports are open
 		d.cfg.Log.Warn("discovery failed", "endpoint", where, "err", err)
+		if _, port, _ := net.SplitHostPort(addr.Authority); port == "" && addr.Function == nil {
+			where += " (the address has no port, so " + map[string]string{"http": "80", "https": "443"}[addr.Scheme] + " is used)"
+		}
 		if addr.Local() {
 			return nil, true, errcode.New(errcode.META0003, "%s cannot be reached. It is an address of the machine or container in which the server runs: is the endpoint running there? The log of the server has the cause", where)
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -401,6 +402,17 @@ func TestConnectionRefused(t *testing.T) {
 	_, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: "http://" + ports.Address(t)})
 	code, _ := errcode.Of(err)
 	require.Equal(t, errcode.META0003, code)
+}
+
+func TestUnreachableAddressesWithoutAPortSayWhichOneIsUsed(t *testing.T) {
+	d := newDiscoverer(t, quick())
+	for uri, named := range map[string]bool{"http://localhost": true, "http://10.0.0.1/api": true, "http://localhost:9080": false} {
+		addr, err := endpoint.ParseAddress(uri, false)
+		require.NoError(t, err)
+		_, _, err = d.unreachable(t.Context(), addr, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
+		require.ErrorContains(t, err, "cannot be reached")
+		require.Equal(t, named, strings.Contains(err.Error(), "has no port, so 80 is used"), "%v", err)
+	}
 }
 
 // The text of the resolver names its address and those of search domains.

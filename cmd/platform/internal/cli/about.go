@@ -138,7 +138,8 @@ invocation or, if it has none, the only one that is kept.`,
 					return command.WithHint(fmt.Errorf("there is no error code %q", args[0]), "`platform explain` lists all codes.")
 				}
 				return command.WithHint(fmt.Errorf("%q is neither an error code nor a status of invocations", args[0]),
-					command.Nearest(args[0], slices.Sorted(maps.Keys(statusMeanings)), "`platform explain` lists all codes."))
+					command.Nearest(args[0], slices.Sorted(maps.Keys(statusMeanings)),
+						"`platform explain` lists all codes. `platform invocations list "+word(args[0])+" --active` shows the invocations of a service, whose ids can be explained."))
 			}
 			entries = []errcode.Entry{entry}
 		}

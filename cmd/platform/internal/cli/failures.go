@@ -157,7 +157,7 @@ func (a *app) showFailure(g *client.FailureGroup) {
 
 func (a *app) failuresResume() *cobra.Command {
 	return a.resume(&cobra.Command{
-		Use:   "resume <query>",
+		Use:   "resume <group>",
 		Short: "Resume the paused invocations of a failure group, and retry those that are backing off",
 		Long: `Resumes invocations that failed for the same cause. They keep the deployment that they started on,
 unless --deployment names another one.`,

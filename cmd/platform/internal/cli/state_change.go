@@ -272,6 +272,7 @@ func (a *app) clearState(ctx context.Context, what client.Object, force bool) er
 	if err := a.Confirm(fmt.Sprintf("Delete the state of %s of %s?", units.Counted(len(keys.Rows), "key"), term.Clean(client.Object{Service: what.Service, Scope: what.Scope}.String()))); err != nil {
 		return err
 	}
+	queued := 0
 	for _, row := range keys.Rows {
 		object, version := what, ""
 		object.Key = row.Text("service_key")
@@ -282,10 +283,18 @@ func (a *app) clearState(ctx context.Context, what client.Object, force bool) er
 			}
 			version = state.Version
 		}
-		if _, err := a.Client.SetState(ctx, object, nil, version); err != nil {
+		made, err := a.Client.SetState(ctx, object, nil, version)
+		if err != nil {
 			return fmt.Errorf("key %s: %w", object.Key, err)
 		}
+		if made.Status != "applied" {
+			queued++
+		}
 	}
-	a.Print.Printf("%s The deletion is queued.\n", a.Print.Green("[OK]:"))
+	if queued == 0 {
+		a.Print.Printf("%s The state was deleted.\n", a.Print.Green("[OK]:"))
+		return nil
+	}
+	a.Print.Printf("%s The deletion is queued for %s and applied when the key is free.\n", a.Print.Green("[OK]:"), units.Counted(queued, "key"))
 	return nil
 }

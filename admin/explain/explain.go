@@ -251,7 +251,7 @@ func (e *explainer) running(ctx context.Context) error {
 	} else if since := e.row.Time("no_response_since"); !since.IsZero() {
 		e.detail("Endpoint", "The endpoint is connected but has sent nothing since %s, not even response headers. The attempt continues until the abort timeout at %s.", e.when(since), e.when(e.row.Time("abort_at")))
 		e.serviceLog()
-		e.next("If its handler is expected to work for a long time without sending anything, do nothing.")
+		e.next("If its handler is expected to work for a long time without sending anything, do nothing. If it hangs, restart its process: the attempt is then retried.")
 	} else {
 		e.silence()
 	}

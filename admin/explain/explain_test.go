@@ -356,7 +356,7 @@ func TestExplanations(t *testing.T) {
 			},
 			steps: []string{
 				"See the log of the service on dp_1b: what its process does is known only there.",
-				"If its handler is expected to work for a long time without sending anything, do nothing.",
+				"If its handler is expected to work for a long time without sending anything, do nothing. If it hangs, restart its process: the attempt is then retried.",
 				"`platform invocations describe ID` shows its journal.",
 			},
 		},

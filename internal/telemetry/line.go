@@ -112,7 +112,7 @@ func valueText(v slog.Value) string {
 	case slog.KindDuration:
 		return units.FormatDuration(rounded(v.Duration()))
 	case slog.KindTime:
-		return v.Time().UTC().Format(time.RFC3339Nano)
+		return v.Time().UTC().Format(timeFormat)
 	case slog.KindAny:
 		if err, ok := v.Any().(error); ok {
 			return truncate(errcode.Text(err))
@@ -120,6 +120,9 @@ func valueText(v slog.Value) string {
 	}
 	return truncate(v.String())
 }
+
+// timeFormat is RFC 3339 with as many digits as matter.
+const timeFormat = "2006-01-02T15:04:05.999Z07:00"
 
 // rounded returns a duration, which usually is measured, without the digits that do not matter.
 func rounded(d time.Duration) time.Duration {

@@ -19,3 +19,9 @@ func TestDurationsAreRounded(t *testing.T) {
 		require.Equal(t, want, valueText(slog.DurationValue(d)))
 	}
 }
+
+func TestTimesHaveMilliseconds(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6_789_012, time.FixedZone("", 3600))
+	require.Equal(t, "2026-01-02T02:04:05.006Z", valueText(slog.TimeValue(at)))
+	require.Equal(t, "2026-01-02T02:04:05Z", valueText(slog.TimeValue(at.Truncate(time.Second))))
+}

@@ -155,11 +155,16 @@ func (tt *outboxTable) config(count uint32) outboxConfig {
 
 func runOutbox(t *testing.T, tt *outboxTable) *outbox {
 	o := newOutbox(tt.config(4))
+	t.Cleanup(runUntilStopped(t, o))
+	return o
+}
+
+// runUntilStopped runs an outbox; stop ends it and waits for its end.
+func runUntilStopped(t *testing.T, o *outbox) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { require.NoError(t, o.Run(ctx)) })
-	t.Cleanup(func() { cancel(); wg.Wait() })
-	return o
+	return func() { cancel(); wg.Wait() }
 }
 
 func numbered(n uint32) machine.Message {
@@ -337,9 +342,7 @@ func TestOutboxBoundsTheBytesForASlowReceiver(t *testing.T) {
 			return tt.deliver(ctx, to, d)
 		}
 		o := newOutbox(cfg)
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() { require.NoError(t, o.Run(ctx)) })
+		stop := runUntilStopped(t, o)
 		for i := range 40 {
 			o.send(tt.put(1, sized(uint32(i), 1<<20)))
 			synctest.Wait()
@@ -350,8 +353,7 @@ func TestOutboxBoundsTheBytesForASlowReceiver(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		requireInOrder(t, tt.received[1], 40)
-		cancel()
-		wg.Wait()
+		stop()
 	})
 }
 
@@ -374,9 +376,7 @@ func TestOutboxBoundsTheBytesThatANewLeaderReads(t *testing.T) {
 				return tt.deliver(ctx, to, d)
 			}
 			o := newOutbox(cfg)
-			ctx, cancel := context.WithCancel(t.Context())
-			var wg sync.WaitGroup
-			wg.Go(func() { require.NoError(t, o.Run(ctx)) })
+			stop := runUntilStopped(t, o)
 			synctest.Wait()
 			used := int(o.memory.used.Load())
 			close(accept)
@@ -385,8 +385,7 @@ func TestOutboxBoundsTheBytesThatANewLeaderReads(t *testing.T) {
 			for to := range receivers {
 				requireInOrder(t, tt.received[1+to], messages)
 			}
-			cancel()
-			wg.Wait()
+			stop()
 			require.Greater(t, used, size)
 			require.LessOrEqual(t, used, min(int(receivers)*maxQueuedBytes/2, outboxBytes+int(receivers)*(size+1<<10)))
 		})
@@ -425,9 +424,7 @@ func TestOutboxBoundsTheBytesOfLargeMessages(t *testing.T) {
 			return tt.deliver(ctx, to, d)
 		}
 		o := newOutbox(cfg)
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() { require.NoError(t, o.Run(ctx)) })
+		stop := runUntilStopped(t, o)
 		time.Sleep(time.Minute)
 		require.LessOrEqual(t, o.memory.used.Load(), int64(outboxBytes))
 		require.Greater(t, o.memory.used.Load(), int64(outboxBytes/2))
@@ -439,8 +436,7 @@ func TestOutboxBoundsTheBytesOfLargeMessages(t *testing.T) {
 			require.Len(t, tt.received[1+to], 1)
 		}
 		require.Zero(t, o.memory.used.Load())
-		cancel()
-		wg.Wait()
+		stop()
 		require.True(t, o.memory.tryLarge(outboxBytes), "nothing is being delivered")
 	})
 }
@@ -464,9 +460,7 @@ func TestLargeMessagesDoNotWaitForReceiversWithoutLeader(t *testing.T) {
 			return tt.deliver(ctx, to, d)
 		}
 		o := newOutbox(cfg)
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() { require.NoError(t, o.Run(ctx)) })
+		stop := runUntilStopped(t, o)
 		time.Sleep(lookup / 2)
 		for range messages {
 			o.send(tt.put(reached, value))
@@ -483,8 +477,7 @@ func TestLargeMessagesDoNotWaitForReceiversWithoutLeader(t *testing.T) {
 		for to := range uint32(unreached) {
 			require.Len(t, tt.received[1+to], 1)
 		}
-		cancel()
-		wg.Wait()
+		stop()
 		require.True(t, o.memory.tryLarge(outboxBytes), "nothing is being delivered")
 	})
 }
@@ -507,9 +500,7 @@ func TestOutboxBoundsTheBytesOfACommandOfFailures(t *testing.T) {
 			return tt.deliver(ctx, to, d)
 		}
 		o := newOutbox(cfg)
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() { require.NoError(t, o.Run(ctx)) })
+		stop := runUntilStopped(t, o)
 		metadata := []journal.Metadata{{Key: "details", Value: strings.Repeat("x", 1<<20)}}
 		for i := range messages {
 			failure := &journal.Failure{Code: 500, Metadata: metadata}
@@ -519,8 +510,7 @@ func TestOutboxBoundsTheBytesOfACommandOfFailures(t *testing.T) {
 		tt.open()
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		cancel()
-		wg.Wait()
+		stop()
 		requireInOrder(t, tt.received[1], messages)
 	})
 }
@@ -553,13 +543,10 @@ func TestOutboxReadsAgainAfterAnError(t *testing.T) {
 			return tt.deliver(ctx, to, d)
 		}
 		o = newOutbox(cfg)
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() { require.NoError(t, o.Run(ctx)) })
+		stop := runUntilStopped(t, o)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		cancel()
-		wg.Wait()
+		stop()
 		require.True(t, failed)
 		requireInOrder(t, tt.received[1], 4)
 	})

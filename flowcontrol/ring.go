@@ -17,15 +17,15 @@ func (s *Scheduler) addToRing(key CounterKey, ring *Ring, c Child) (seq uint64) 
 }
 
 // removeFromRing removes a child from the ring of a counter.
-func (s *Scheduler) removeFromRing(key CounterKey, ring *Ring, turn *uint64) {
-	s.Tables.DeleteChild(key, *turn)
-	switch *turn {
+func (s *Scheduler) removeFromRing(key CounterKey, ring *Ring, seq *uint64) {
+	s.Tables.DeleteChild(key, *seq)
+	switch *seq {
 	case ring.Head:
 		ring.Head++
 	case ring.Tail - 1:
 		ring.Tail--
 	}
-	*turn = 0
+	*seq = 0
 }
 
 // nextQueue finds the next queue to serve below a counter. Children that cannot use a slot
@@ -36,7 +36,7 @@ func (s *Scheduler) nextQueue(key CounterKey) (found QueueKey, ok bool, err erro
 		return found, false, err
 	}
 	before := c
-	for !ok && err == nil && !c.Ring.empty() && s.Leaves > 0 {
+	for !ok && err == nil && !c.Ring.empty() && s.RingRemovals > 0 {
 		var child Child
 		var seq uint64
 		if seq, child, err = s.Tables.FirstChild(key, c.Ring.Head, c.Ring.Tail); err != nil {
@@ -70,7 +70,7 @@ func (s *Scheduler) tryQueue(key CounterKey, ring *Ring, child QueueKey) (bool, 
 	if q.RingSeq != ring.Head {
 		return false, fmt.Errorf("ring of %v: queue %v at position %d has recorded position %d", key, child, ring.Head, q.RingSeq)
 	}
-	s.Leaves--
+	s.RingRemovals--
 	s.removeFromRing(key, ring, &q.RingSeq)
 	s.Tables.PutVQueue(child, q)
 	return false, nil
@@ -79,10 +79,10 @@ func (s *Scheduler) tryQueue(key CounterKey, ring *Ring, child QueueKey) (bool, 
 // tryCounter tries the counter at the head of a ring.
 func (s *Scheduler) tryCounter(key CounterKey, ring *Ring, child CounterKey) (found QueueKey, ok bool, err error) {
 	found, ok, err = s.nextQueue(child)
-	if ok || err != nil || s.Leaves <= 0 {
+	if ok || err != nil || s.RingRemovals <= 0 {
 		return found, ok, err
 	}
-	s.Leaves--
+	s.RingRemovals--
 	c, err := s.Tables.Counter(child)
 	if err != nil {
 		return found, false, err
@@ -101,12 +101,12 @@ func (s *Scheduler) tryCounter(key CounterKey, ring *Ring, child CounterKey) (fo
 func (s *Scheduler) rotate(p *path) {
 	key := p.key.Counter()
 	for l := p.depth - 1; ; l-- {
-		turn := &p.queue.RingSeq
+		seq := &p.queue.RingSeq
 		if l < p.depth-1 {
-			turn = &p.counters[l+1].RingSeq
+			seq = &p.counters[l+1].RingSeq
 		}
 		if ring := &p.counters[l].Ring; ring.Tail-ring.Head > 1 {
-			s.removeFromRing(key.at(l), ring, turn)
+			s.removeFromRing(key.at(l), ring, seq)
 		}
 		if l == 0 {
 			return

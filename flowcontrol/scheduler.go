@@ -25,9 +25,9 @@ type Scheduler struct {
 	Now    int64 // partition time, milliseconds since 1970
 	// Wake sets a timer that calls Reevaluate at a time.
 	Wake func(key CounterKey, at int64)
-	// Leaves is how many children may still leave their rings because they cannot use a slot.
-	// Next reduces it, and stops early when it is used up.
-	Leaves int
+	// RingRemovals is how many children may still be removed from their rings because they cannot
+	// use a slot. Next reduces it, and stops early when it is used up.
+	RingRemovals int
 
 	path path // reused memory
 }
@@ -207,7 +207,7 @@ type Admitted struct {
 }
 
 // Next assigns a free slot of a scope, if there is one, to the next waiting invocation;
-// found reports whether it did. It may find none because Leaves is used up: then it must be called
+// found reports whether it did. It may find none because RingRemovals is used up: then it must be called
 // again in a later command. change returns what to count for the invocation; its To is ignored.
 func (s *Scheduler) Next(scope string, change func(ids.Invocation) (Transition, error)) (next Admitted, found bool, err error) {
 	key, found, err := s.nextQueue(CounterKey{Scope: scope})

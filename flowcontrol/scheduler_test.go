@@ -121,13 +121,13 @@ func (s *sim) running(key flowcontrol.CounterKey) (n int) {
 func (s *sim) drain(scopes ...string) {
 	for len(scopes) > 0 {
 		scope := scopes[0]
-		s.s.Leaves = 2 // as few as reach the bound; each call continues
+		s.s.RingRemovals = 2 // as few as reach the bound; each call continues
 		next, found, err := s.s.Next(scope, func(id ids.Invocation) (flowcontrol.Transition, error) {
 			return flowcontrol.Transition{Since: s.find(id).since}, nil
 		})
 		require.NoError(s.t, err)
 		if !found {
-			if s.s.Leaves > 0 {
+			if s.s.RingRemovals > 0 {
 				scopes = scopes[1:]
 			}
 			continue

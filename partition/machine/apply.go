@@ -45,7 +45,7 @@ type Machine struct {
 // bounds are what one log entry does at most, and how many waiters a result has: the constants, except in tests.
 type bounds struct {
 	admitted, admittedByTimer, admittedByEntry                             int
-	reevaluated, ringLeaves                                                int
+	reevaluated, ringRemovals                                              int
 	kills, journalReads, updateBytes, answerBytes, purgedPromises, lookups int
 	sinks                                                                  int
 }
@@ -68,7 +68,7 @@ func New(shards Shards) *Machine {
 		shards: shards,
 		bounds: bounds{
 			admitted: maxAdmitted, admittedByTimer: maxAdmittedByTimer, admittedByEntry: maxAdmittedByEntry,
-			reevaluated: failpoint.Or(failpoint.ReevaluatedCounters, maxReevaluated), ringLeaves: failpoint.Or(failpoint.RingLeaves, maxRingLeaves),
+			reevaluated: failpoint.Or(failpoint.ReevaluatedCounters, maxReevaluated), ringRemovals: failpoint.Or(failpoint.RingLeaves, maxRingRemovals),
 			kills: maxKills, journalReads: maxJournalReads, updateBytes: maxUpdateBytes, answerBytes: answerBytes,
 			purgedPromises: maxPurgedPromises, lookups: maxLookups, sinks: maxSinks,
 		},
@@ -100,7 +100,7 @@ func (m *Machine) Apply(st State, h Header, c Command, effects []Effect) (Outcom
 // command together with the messages and admissions that it causes.
 func (m *Machine) apply(h Header, c Command) (Outcome, error) {
 	if h.Command == 0 {
-		m.used, m.flow.Leaves = used{}, m.bounds.ringLeaves
+		m.used, m.flow.RingRemovals = used{}, m.bounds.ringRemovals
 	}
 	if lead, ok := c.(*Lead); ok {
 		if lead.Epoch <= m.meta.Epoch {

@@ -22,10 +22,11 @@ const (
 )
 
 // Bounds on what a log entry does in the tables of flow control: counters that a timer
-// re-evaluates after a change of the rules, and members that leave their rings in vain.
+// re-evaluates after a change of the rules, and children that are removed from their rings because
+// they cannot use a slot.
 const (
-	maxReevaluated = 256
-	maxRingLeaves  = 2048
+	maxReevaluated  = 256
+	maxRingRemovals = 2048
 )
 
 // admitWaiting assigns free slots to waiting invocations in the scopes that have changed.
@@ -49,7 +50,7 @@ func (m *Machine) admitWaiting(most int) error {
 				return fmt.Errorf("admit the next of scope %s: %w", scope, err)
 			}
 			if !found {
-				if m.flow.Leaves <= 0 {
+				if m.flow.RingRemovals <= 0 {
 					m.wakeCounter(flowcontrol.CounterKey{Scope: scope}, m.now)
 				}
 				break

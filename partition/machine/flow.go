@@ -237,7 +237,7 @@ func (m *Machine) scheduler() error {
 	}
 	m.flow.Tables, m.flow.Now = m.st, m.now
 	if m.level < feature.Level4 {
-		m.flow.Leaves = math.MaxInt
+		m.flow.RingRemovals = math.MaxInt
 	}
 	return nil
 }

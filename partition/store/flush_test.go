@@ -34,7 +34,7 @@ func TestConcurrentFlushesAreCoalesced(t *testing.T) {
 	}
 	wg.Wait()
 	require.Equal(t, before+1, db.stats().Flushes)
-	index, _, err := p.Durable()
+	index, _, err := p.durable()
 	require.NoError(t, err)
 	require.EqualValues(t, 1, index)
 }

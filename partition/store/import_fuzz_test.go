@@ -85,7 +85,7 @@ func readAll(t *testing.T, p *Partition) {
 			_, _ = v.Lock(inv.Target.Object())
 		}
 	}
-	for promise, err := range v.AllPromises() {
+	for promise, err := range allPromises(v) {
 		if err == nil {
 			_, _ = v.Promise(promise.Workflow, promise.Key)
 		}

@@ -144,25 +144,6 @@ func (p *Partition) Applied() (index, term uint64) {
 // that are being applied: what reports the state of a node must not hang with one partition.
 func (p *Partition) Meta() codec.Meta { return *p.applied.Load() }
 
-// Durable returns the last log entry whose effects survive a crash.
-func (p *Partition) Durable() (index, term uint64, err error) {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	key := p.space.table(nil, tableMeta)
-	it, err := p.db.pebble.NewIter(&pebble.IterOptions{LowerBound: key, UpperBound: after(key), OnlyReadGuaranteedDurable: true})
-	if err != nil {
-		return 0, 0, fmt.Errorf("read flushed state: %w", err)
-	}
-	var m codec.Meta
-	if it.First() {
-		m, err = codec.DecodeMeta(it.Value())
-	}
-	if err := errors.Join(err, it.Error(), it.Close()); err != nil {
-		return 0, 0, fmt.Errorf("read flushed state: %w", err)
-	}
-	return m.Index, m.Term, nil
-}
-
 func (r reader) meta(s space) (m codec.Meta, err error) {
 	b, err := r.row(s.table(nil, tableMeta))
 	if err != nil || b == nil {

@@ -23,6 +23,18 @@ func completedWith(value string) machine.Promise {
 	return machine.Promise{Result: &journal.Result{Value: []byte(value)}}
 }
 
+// allPromises yields the promises of all workflows.
+func allPromises(v *View) iter.Seq2[WorkflowPromise, error] {
+	return func(yield func(WorkflowPromise, error) bool) {
+		err := v.WalkPromises(nil, func(_ Place, p WorkflowPromise) (Visit, error) {
+			return Visit{Stop: !yield(p, nil)}, nil
+		})
+		if err != nil {
+			yield(WorkflowPromise{}, err)
+		}
+	}
+}
+
 func listPromises(t require.TestingT, all iter.Seq2[machine.NamedPromise, error]) (found []machine.NamedPromise) {
 	for p, err := range all {
 		require.NoError(t, err)
@@ -137,16 +149,16 @@ func TestViewsListPromises(t *testing.T) {
 	require.Zero(t, got)
 
 	var all []WorkflowPromise
-	for p, err := range v.AllPromises() {
+	for p, err := range allPromises(v) {
 		require.NoError(t, err)
 		all = append(all, p)
 	}
 	require.Equal(t, []WorkflowPromise{{a, ofA[0]}, {a, ofA[1]}, {b, machine.NamedPromise{Key: "late", Promise: completedWith("1")}}}, all)
-	for range v.AllPromises() {
+	for range allPromises(v) {
 		break
 	}
 	require.NoError(t, v.Close())
-	for _, err := range v.AllPromises() {
+	for _, err := range allPromises(v) {
 		require.Error(t, err, "a closed view")
 	}
 }

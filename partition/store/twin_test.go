@@ -457,7 +457,7 @@ func requireSameView(t *rapid.T, w *world, twin *machinetest.State, v *View) {
 	}
 	requireSameQueues(t, twin, v)
 	n := 0
-	for p, err := range v.AllPromises() {
+	for p, err := range allPromises(v) {
 		require.NoError(t, err)
 		same(t, p.Key, func(k string) (machine.Promise, error) { return twin.Promise(p.Workflow, k) },
 			func(string) (machine.Promise, error) { return p.Promise, nil })

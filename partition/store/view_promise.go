@@ -22,10 +22,20 @@ func (v *View) Promise(o machine.Object, key string) (machine.Promise, error) {
 // Promises yields the promises of a workflow in key order.
 func (v *View) Promises(o machine.Object) iter.Seq2[machine.NamedPromise, error] {
 	return func(yield func(machine.NamedPromise, error) bool) {
-		for p, err := range v.promises(v.space.object(nil, tablePromises, &o)) {
-			if !yield(p.NamedPromise, err) {
-				return
+		prefix := v.space.object(nil, tablePromises, &o)
+		err := v.each(prefix, after(prefix), func(key, value []byte) (more bool, err error) {
+			_, name, ok := objectOf(key[prefixLen:])
+			if !ok {
+				return false, errors.New("malformed key")
 			}
+			promise, err := promiseOf(key, value)
+			if err != nil {
+				return false, err
+			}
+			return yield(machine.NamedPromise{Key: string(name), Promise: promise}, nil), nil
+		})
+		if err != nil {
+			yield(machine.NamedPromise{}, fmt.Errorf("read promises: %w", err))
 		}
 	}
 }
@@ -34,33 +44,6 @@ func (v *View) Promises(o machine.Object) iter.Seq2[machine.NamedPromise, error]
 type WorkflowPromise struct {
 	Workflow machine.Object
 	machine.NamedPromise
-}
-
-// AllPromises yields the promises of all workflows, grouped by workflow.
-func (v *View) AllPromises() iter.Seq2[WorkflowPromise, error] {
-	return v.promises(v.space.table(nil, tablePromises))
-}
-
-// promises yields the promises whose keys begin with prefix.
-func (v *View) promises(prefix []byte) iter.Seq2[WorkflowPromise, error] {
-	return func(yield func(WorkflowPromise, error) bool) {
-		err := v.each(prefix, after(prefix), func(key, value []byte) (more bool, err error) {
-			var p WorkflowPromise
-			var name []byte
-			var ok bool
-			if p.Workflow, name, ok = objectOf(key[prefixLen:]); !ok {
-				return false, errors.New("malformed key")
-			}
-			p.Key = string(name)
-			if p.Promise, err = promiseOf(key, value); err != nil {
-				return false, err
-			}
-			return yield(p, nil), nil
-		})
-		if err != nil {
-			yield(WorkflowPromise{}, fmt.Errorf("read promises: %w", err))
-		}
-	}
 }
 
 // objectOf decodes the object at the beginning of b, a key without its prefix, and returns

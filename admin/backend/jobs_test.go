@@ -222,7 +222,7 @@ func TestAJobProcessesAllThatMatch(t *testing.T) {
 		f.all[5].CreatedAt = jobCreated // as old as the job
 		f.all = append(f.all, &admin.Invocation{ID: "inv_younger", CreatedAt: jobCreated + 1})
 		f.reject[f.all[1].ID] = errors.New("no " + strings.Repeat("x", 1000))
-		f.reject[f.all[2].ID] = hasEnded()
+		f.reject[f.all[2].ID] = alreadyCompleted()
 		f.reject[f.all[3].ID] = admin.ErrUnavailable // once
 		f.failList = 1
 		s := records(metadata.Job{Operation: "kill", Filter: "service=A&status=running"})
@@ -276,7 +276,7 @@ func TestTheNextLeaderContinuesAJob(t *testing.T) {
 func TestRepeatedOperationsCountWhatHasEndedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTargets(3)
-		f.reject[f.all[0].ID] = hasEnded()
+		f.reject[f.all[0].ID] = alreadyCompleted()
 		f.reject[f.all[1].ID] = &admin.Rejection{Status: http.StatusBadRequest, Message: "no such deployment"}
 		var batch []string
 		for _, inv := range f.all {
@@ -319,7 +319,7 @@ func TestAJobSkipsWhatWasPurgedMeanwhile(t *testing.T) {
 func TestAJobReportsCancelsThatAreRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTargets(2)
-		f.reject[f.all[0].ID] = hasEnded()
+		f.reject[f.all[0].ID] = alreadyCompleted()
 		f.reject[f.all[1].ID] = rejection(machine.Outcome{Code: machine.SignalsFull})
 		s := records(metadata.Job{Operation: "cancel", Filter: "status=running"})
 		r, leads := runner(s, f)

@@ -195,7 +195,7 @@ func (o *operator) awaitPaused(ctx context.Context, id ids.Invocation) (bool, er
 		case inv.Status == machine.Paused:
 			return true, nil
 		case inv.Status == machine.Completed:
-			return false, hasEnded()
+			return false, alreadyCompleted()
 		}
 		select {
 		case <-time.After(repinPause):
@@ -346,7 +346,7 @@ func rejection(out machine.Outcome) error {
 	case machine.NotFound:
 		return rest.ErrNotFound
 	case machine.Ended:
-		return hasEnded()
+		return alreadyCompleted()
 	case machine.NotEnded:
 		return reject(http.StatusConflict, "the invocation has not completed: it is %s; cancel or kill it first", statusText(out.Status))
 	case machine.NotStarted:
@@ -373,7 +373,7 @@ func rejection(out machine.Outcome) error {
 	return fmt.Errorf("the partition refused the operation with code %d", out.Code)
 }
 
-func hasEnded() error {
+func alreadyCompleted() error {
 	return &admin.Rejection{Status: http.StatusConflict, Later: true, Message: "the invocation has already completed"}
 }
 

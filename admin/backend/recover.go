@@ -151,7 +151,7 @@ func planPartition(layout *metadata.Layout, statuses cluster.Statuses, place met
 		}
 	}
 	if best == nil {
-		plan.Needed = allAnswer(layout, statuses) == ""
+		plan.Needed = silentMembers(layout, statuses) == ""
 		plan.Refused = "no member has a usable replica of it: `platform cluster status` shows the reasons; `platform-server repair release` ends the quarantine of one whose data is intact"
 		return plan
 	}
@@ -181,12 +181,12 @@ func planPartition(layout *metadata.Layout, statuses cluster.Statuses, place met
 		plan.Refused = fmt.Sprintf("%s leads it with voters on nodes that are not members or do not respond; it can be recovered once it has no leader", leader)
 		return plan
 	}
-	plan.Refused = allAnswer(layout, statuses)
+	plan.Refused = silentMembers(layout, statuses)
 	return plan
 }
 
-// allAnswer returns the names of the members that did not respond, "" if there are none.
-func allAnswer(layout *metadata.Layout, statuses cluster.Statuses) string {
+// silentMembers returns why members that did not respond prevent a recovery, "" if all have responded.
+func silentMembers(layout *metadata.Layout, statuses cluster.Statuses) string {
 	var silent []string
 	for _, node := range layout.Nodes {
 		if statuses[node.ID] == nil {

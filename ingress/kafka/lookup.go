@@ -56,7 +56,7 @@ func (e *Engine) lookUp(ctx context.Context, r *reader, id subscription.RecordID
 	if r.lacks(at) {
 		return subscription.Record{}, noRecord("%s has no partition %d", id.Topic, id.Partition)
 	}
-	if err := hasOffset(ctx, kadm.NewClient(client), &settings, at, id.Offset); err != nil {
+	if err := checkOffset(ctx, kadm.NewClient(client), &settings, at, id.Offset); err != nil {
 		return subscription.Record{}, err
 	}
 	fetches := client.PollRecords(ctx, 1)
@@ -71,8 +71,8 @@ func (e *Engine) lookUp(ctx context.Context, r *reader, id subscription.RecordID
 	return subscription.Record{}, noRecord("%s/%d has no record at offset %d: it was compacted, or belongs to a transaction", id.Topic, id.Partition, id.Offset)
 }
 
-// hasOffset returns an error if an offset is not within what can be read of a topic partition: a fetch would wait for it.
-func hasOffset(ctx context.Context, admin *kadm.Client, settings *subscription.Client, at topicPartition, offset int64) error {
+// checkOffset returns an error if an offset is not within what can be read of a topic partition: a fetch would wait for it.
+func checkOffset(ctx context.Context, admin *kadm.Client, settings *subscription.Client, at topicPartition, offset int64) error {
 	listed := map[string]topicInfo{at.topic: newTopicInfo()}
 	if err := listOffsets(ctx, admin, listed, []string{at.topic}); err != nil && !partial(err) {
 		return requestFault(err)

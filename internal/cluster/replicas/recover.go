@@ -38,7 +38,7 @@ func (rc *Reconciler) Recover(ctx context.Context, req *nodepb.RecoverRequest) e
 	if rc.cfg.Router.Replica(id) != p {
 		return fmt.Errorf("the replica of partition %d was closed meanwhile", id)
 	}
-	if err := unchanged(p, req); err != nil {
+	if err := checkUnchanged(p, req); err != nil {
 		return err
 	}
 	if err := rc.closeReplica(ctx, p, p.Stop); err != nil {
@@ -80,22 +80,22 @@ func awaitNoLeader(ctx context.Context, p leaderView) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return hasLeader(p.ID(), leader)
+			return hasLeaderError(p.ID(), leader)
 		}
 	}
 }
 
-func hasLeader(partition uint32, leader raftgroup.Leader) error {
+func hasLeaderError(partition uint32, leader raftgroup.Leader) error {
 	return fmt.Errorf("partition %d has a leader, %s", partition, leader.ID)
 }
 
-// unchanged rejects a replica that has changed since the recovery was planned.
-func unchanged(p *partition.Partition, req *nodepb.RecoverRequest) error {
+// checkUnchanged rejects a replica that has changed since the recovery was planned.
+func checkUnchanged(p *partition.Partition, req *nodepb.RecoverRequest) error {
 	if own := string(p.LocalID()); own != req.Replica {
 		return fmt.Errorf("the replica here is %s, not %s", own, req.Replica)
 	}
 	if leader := p.Leader(); leader.ID != "" {
-		return hasLeader(p.ID(), leader)
+		return hasLeaderError(p.ID(), leader)
 	}
 	last, err := p.LastPosition()
 	if err != nil {

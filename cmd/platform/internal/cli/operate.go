@@ -11,6 +11,7 @@ import (
 	"platform/cmd/platform/internal/cli/command"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
 )
 
 // operation is an operation on invocations, by its name in the admin API.
@@ -209,16 +210,16 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 	}
 	a.selectionTable(op, selected)
 	if more {
-		a.Hint.Box("More invocations match than "+countOf(len(selected))+".", "Repeat the command, use --limit, or start a job for all of them"+a.jobCommand(ctx, op, query)+".")
+		a.Hint.Box("More invocations match than "+units.Counted(len(selected), "invocation")+".", "Repeat the command, use --limit, or start a job for all of them"+a.jobCommand(ctx, op, query)+".")
 	}
-	if err := a.Confirm(fmt.Sprintf("%s %s?", op.verb, countOf(len(selected)))); err != nil {
+	if err := a.Confirm(fmt.Sprintf("%s %s?", op.verb, units.Counted(len(selected), "invocation"))); err != nil {
 		return err
 	}
 	var all client.Batch
 	for batch := range slices.Chunk(selected, client.MaxBatch) {
 		done, err := a.Client.Operate(ctx, op.name, batch.ids(), client.OperateOptions{Deployment: op.deployment, Reason: op.reason})
 		if err != nil && len(all.Succeeded) > 0 {
-			return fmt.Errorf("%w (%d of %s before)", err, len(all.Succeeded), countOf(len(selected)))
+			return fmt.Errorf("%w (%d of %s before)", err, len(all.Succeeded), units.Counted(len(selected), "invocation"))
 		}
 		if err != nil {
 			return err
@@ -418,15 +419,15 @@ func (a *app) succeeded(op *operation, list []client.BatchSuccess) {
 		}
 	}
 	if requested > 0 {
-		a.Print.Printf("%s Requested the cancellation of %s: the handler gets it at its next await point\n", a.Print.Green("[OK]:"), countOf(requested))
+		a.Print.Printf("%s Requested the cancellation of %s: the handler gets it at its next await point\n", a.Print.Green("[OK]:"), units.Counted(requested, "invocation"))
 	}
 	if ended := len(list) - requested; ended > 0 {
-		a.Print.Printf("%s %s %s\n", a.Print.Green("[OK]:"), op.done, countOf(ended))
+		a.Print.Printf("%s %s %s\n", a.Print.Green("[OK]:"), op.done, units.Counted(ended, "invocation"))
 	}
 }
 
 func refusedError(done client.Batch) error {
-	return fmt.Errorf("%s refused", countOf(len(done.Failed)))
+	return fmt.Errorf("%s refused", units.Counted(len(done.Failed), "invocation"))
 }
 
 func (a *app) batchJSON(done client.Batch) error {
@@ -443,12 +444,5 @@ func (a *app) restarted(list []client.BatchSuccess) {
 		rows[i] = []string{s.ID, s.New}
 	}
 	a.Print.Table("", []string{"OLD-ID", "NEW-ID"}, rows)
-	a.Print.Printf("%s Restarted %s\n", a.Print.Green("[OK]:"), countOf(len(list)))
-}
-
-func countOf(n int) string {
-	if n == 1 {
-		return "1 invocation"
-	}
-	return fmt.Sprintf("%d invocations", n)
+	a.Print.Printf("%s Restarted %s\n", a.Print.Green("[OK]:"), units.Counted(len(list), "invocation"))
 }

@@ -9,6 +9,7 @@ import (
 
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
 )
 
 // reportPause distinguishes paused invocations from those whose handler was requested to
@@ -16,15 +17,15 @@ import (
 func (a *app) reportPause(ctx context.Context, done client.Batch) error {
 	pending, err := a.awaitPaused(ctx, done.Succeeded)
 	if err != nil { // the pauses are requested, but their state is unknown
-		a.Print.Printf("%s Requested the pause of %s\n", a.Print.Green("[OK]:"), countOf(len(done.Succeeded)))
+		a.Print.Printf("%s Requested the pause of %s\n", a.Print.Green("[OK]:"), units.Counted(len(done.Succeeded), "invocation"))
 		a.Say("Their status is unknown: %s", term.Clean(err.Error()))
 		return a.refusals(done)
 	}
 	if n := len(done.Succeeded) - len(pending); n > 0 {
-		a.Print.Printf("%s Paused %s\n", a.Print.Green("[OK]:"), countOf(n))
+		a.Print.Printf("%s Paused %s\n", a.Print.Green("[OK]:"), units.Counted(n, "invocation"))
 	}
 	if n := len(pending); n > 0 {
-		a.Print.Printf("%s Requested the pause of %s\n", a.Print.Green("[OK]:"), countOf(n))
+		a.Print.Printf("%s Requested the pause of %s\n", a.Print.Green("[OK]:"), units.Counted(n, "invocation"))
 		a.Say("A running handler first finishes its current step. `platform explain %s` shows the state of the pause.", pending[0])
 	}
 	return a.refusals(done)

@@ -41,7 +41,7 @@ func (l *raftLog) forwardTo(ctx context.Context, leader raftgroup.Leader, data [
 // awaitLeaderChange waits until a node is no longer known as the leader.
 func (l *raftLog) awaitLeaderChange(ctx context.Context, leader raftgroup.Leader) {
 	for {
-		changed := l.gate.changed.next()
+		changed := l.gate.changed.Next()
 		if l.group.Leader() != leader {
 			return
 		}
@@ -80,7 +80,7 @@ func (s *Store) HandleForward(ctx context.Context, entry []byte) (result []byte,
 // awaitOpen waits while this node leads but is not ready.
 func (l *raftLog) awaitOpen(ctx context.Context) error {
 	for {
-		changed := l.gate.changed.next()
+		changed := l.gate.changed.Next()
 		if l.gate.open() {
 			return nil
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"platform/internal/broadcast"
 	"platform/internal/feature"
 	"platform/internal/keyring"
 	"platform/internal/raftgroup"
@@ -20,7 +21,7 @@ type fsm struct {
 	mu      sync.Mutex
 	view    atomic.Pointer[view]
 	applied atomic.Pointer[raftgroup.Position]
-	changed broadcast // of applied
+	changed broadcast.Channel // of applied
 }
 
 var _ raftgroup.StateMachine = (*fsm)(nil)
@@ -71,7 +72,7 @@ func (f *fsm) publish(d *draft, at raftgroup.Position) {
 	f.mu.Unlock()
 	f.applied.Store(&at)
 	wake()
-	f.changed.send()
+	f.changed.Send()
 }
 
 // useKeys makes readers see secrets that are encrypted with these keys.
@@ -86,7 +87,7 @@ func (f *fsm) useKeys(keys *keyring.Keyring) {
 // await waits until the entry at index has been applied here.
 func (f *fsm) await(ctx context.Context, index uint64) error {
 	for {
-		changed := f.changed.next()
+		changed := f.changed.Next()
 		if f.Applied().Index >= index {
 			return nil
 		}

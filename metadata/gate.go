@@ -4,13 +4,14 @@ import (
 	"context"
 	"sync"
 
+	"platform/internal/broadcast"
 	"platform/internal/raftgroup"
 )
 
 // gate is open while this node leads and has applied everything that previous leaders
 // committed.
 type gate struct {
-	changed broadcast // opening, closing and changes of the known leader
+	changed broadcast.Channel // opening, closing and changes of the known leader
 
 	// leaderships passes the context of the current leadership to the controller, which may
 	// receive it repeatedly.
@@ -39,10 +40,10 @@ func (g *gate) set(lost <-chan struct{}) {
 	g.mu.Lock()
 	g.lost = lost
 	g.mu.Unlock()
-	g.changed.send()
+	g.changed.Send()
 }
 
-func (g *gate) leaderChanged(raftgroup.Leader) { g.changed.send() }
+func (g *gate) leaderChanged(raftgroup.Leader) { g.changed.Send() }
 
 // open reports whether this node leads.
 func (g *gate) open() bool {

@@ -179,7 +179,7 @@ func (s *Store) Run(ctx context.Context) error {
 	wg.Go(func() { s.replica.raftLog.notifyCommits(ctx) })
 	r := s.replica
 	for {
-		applied := r.fsm.changed.next()
+		applied := r.fsm.changed.Next()
 		stats := r.group.Stats()
 		if stats.AppliedIndex >= stats.SnapshotIndex+r.snapshotEvery {
 			if err := r.group.Snapshot(ctx); err != nil && ctx.Err() == nil {

@@ -62,7 +62,7 @@ func (l *raftLog) Propose(ctx context.Context, data []byte) (outcome, error) {
 	defer cancel()
 	reason := ErrUnavailable // remains if no attempt can have had an effect
 	for {
-		changed := l.gate.changed.next() // before checking, so that no change is missed
+		changed := l.gate.changed.Next() // before checking, so that no change is missed
 		o, wait, err := l.attempt(ctx, data)
 		if err == nil {
 			return o, nil

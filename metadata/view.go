@@ -1,10 +1,6 @@
 package metadata
 
-import (
-	"sync"
-
-	"platform/internal/keyring"
-)
+import "platform/internal/keyring"
 
 // view is a state with the channels on which readers wait for changes.
 type view struct {
@@ -62,31 +58,5 @@ func (v *view) next(d *draft) (next *view, wake func()) {
 		if d.changed {
 			close(v.changed)
 		}
-	}
-}
-
-// broadcast notifies any number of waiters of a change.
-type broadcast struct {
-	// mu covers woken.
-	mu    sync.Mutex
-	woken chan struct{}
-}
-
-// next returns a channel that the next send closes. Get it before checking the condition.
-func (b *broadcast) next() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.woken == nil {
-		b.woken = make(chan struct{})
-	}
-	return b.woken
-}
-
-func (b *broadcast) send() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.woken != nil {
-		close(b.woken)
-		b.woken = nil
 	}
 }

@@ -165,7 +165,7 @@ func (l *leadership) serve(ctx context.Context, g *errgroup.Group) error {
 	if l.p.cfg.Streams != nil {
 		g.Go(func() error { return l.p.cfg.Streams.Lead(ctx, &StreamOwner{l}) })
 	}
-	l.p.role.changed.notify() // of the entry of this leadership
+	l.p.role.changed.Send() // of the entry of this leadership
 	l.log.Debug("leading partition")
 	return l.resume(ctx)
 }

@@ -21,7 +21,7 @@ func TestOnlyItsOwnAnnouncementMakesALeader(t *testing.T) {
 		"of a replica that led earlier":             {6, 2, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRole()
+			var r role
 			r.begin(own)
 			r.enter(c.epoch, c.term)
 			require.Equal(t, c.want, r.leadership())
@@ -39,7 +39,7 @@ func TestAnInstalledSnapshotEndsTheReceptionOfEffects(t *testing.T) {
 	export, err := tables.Export()
 	require.NoError(t, err)
 	own := &leadership{epoch: 6, term: 3}
-	p := &Partition{role: newRole(), tables: tables, digests: newDigests(tables, DigestConfig{}, nil, nil, nil)}
+	p := &Partition{tables: tables, digests: newDigests(tables, DigestConfig{}, nil, nil, nil)}
 	p.role.begin(own)
 	p.role.enter(own.epoch, own.term)
 	imp, err := (&fsm{p: p, tables: tables}).Import()

@@ -117,7 +117,7 @@ func GroupID(partition uint32) uint32 { return partition + 1 }
 func Open(cfg Config) (*Partition, error) {
 	cfg = cfg.withDefaults()
 	p := &Partition{
-		id: cfg.ID, tables: cfg.Tables, cfg: cfg, role: newRole(), observer: observer{cfg.Stats, cfg.Tracer},
+		id: cfg.ID, tables: cfg.Tables, cfg: cfg, observer: observer{cfg.Stats, cfg.Tracer},
 		log:    cfg.Log.With("component", "platform/partition", "partition_id", cfg.ID),
 		opened: make(chan struct{}),
 	}
@@ -129,7 +129,7 @@ func Open(cfg Config) (*Partition, error) {
 		machine: machine.New(machine.Shards{Self: cfg.ID, Count: cfg.Count}),
 	}
 	group.Lead, group.HandOver, group.OnFailed = p.runLeader, p.handOver, cfg.OnFailed
-	group.OnLeaderChange = func(raftgroup.Leader) { p.role.changed.notify() }
+	group.OnLeaderChange = func(raftgroup.Leader) { p.role.changed.Send() }
 	var err error
 	p.group, err = raftgroup.Open(group)
 	if err != nil {
@@ -170,7 +170,7 @@ func (p *Partition) Leader() raftgroup.Leader { return p.group.Leader() }
 
 // Changed returns a channel that is closed at the next change of Leading or Leader. To miss
 // no change, get the channel before calling them.
-func (p *Partition) Changed() <-chan struct{} { return p.role.changed.next() }
+func (p *Partition) Changed() <-chan struct{} { return p.role.changed.Next() }
 
 // Backlog returns how many proposed commands have no outcome yet, and whether large commands
 // occupy the partition: one is in flight, for which the next command has to wait, or another one

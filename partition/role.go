@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"platform/internal/broadcast"
 	"platform/internal/failpoint"
 )
 
@@ -15,10 +16,8 @@ type role struct {
 	pending atomic.Pointer[leadership] // has begun: announced or about to be
 	entered atomic.Pointer[leadership] // receives effects
 	latest  atomic.Pointer[leadership] // the last one that began, which may have ended
-	changed *broadcast                 // changes of the leader, whether here or elsewhere
+	changed broadcast.Channel          // changes of the leader, whether here or elsewhere
 }
-
-func newRole() role { return role{changed: newBroadcast()} }
 
 // leadership returns the one that receives effects, nil if this replica does not lead.
 func (r *role) leadership() *leadership { return r.entered.Load() }
@@ -57,5 +56,5 @@ func (r *role) leave(l *leadership) {
 	r.pending.CompareAndSwap(l, nil)
 	r.entered.CompareAndSwap(l, nil)
 	r.mu.Unlock()
-	r.changed.notify()
+	r.changed.Send()
 }

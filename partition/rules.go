@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"platform/flowcontrol"
+	"platform/internal/broadcast"
 )
 
 // RuleSource provides the rule book of flow control; *metadata.Store implements it.
@@ -24,29 +25,29 @@ type ruleSyncer struct {
 	// propose proposes a book. It may fail although the partition has accepted the book.
 	propose func(context.Context, *flowcontrol.Book) error
 
-	mu      sync.Mutex // covers version
-	version uint32     // the partition has at least this one
-	newer   *broadcast // of changes of version
+	mu      sync.Mutex        // covers version
+	version uint32            // the partition has at least this one
+	newer   broadcast.Channel // changes of version
 }
 
 func newRuleSyncer(source RuleSource, known func() (uint32, error), propose func(context.Context, *flowcontrol.Book) error) *ruleSyncer {
-	return &ruleSyncer{source: source, known: known, propose: propose, newer: newBroadcast()}
+	return &ruleSyncer{source: source, known: known, propose: propose}
 }
 
 // maxRulesPause is the longest delay before a rejected book is proposed again.
 const maxRulesPause = time.Second
 
 // Run returns when ctx ends, or if the tables cannot be read.
-func (k *ruleSyncer) Run(ctx context.Context) error {
+func (s *ruleSyncer) Run(ctx context.Context) error {
 	retry := overloadPause
 	for {
-		book, changed := k.source.Rules()
-		known, err := k.known()
+		book, changed := s.source.Rules()
+		known, err := s.known()
 		if err != nil {
 			return err
 		}
 		if known < book.Version {
-			if k.propose(ctx, book.Effective()) != nil {
+			if s.propose(ctx, book.Effective()) != nil {
 				if !pause(ctx, retry) {
 					return nil
 				}
@@ -56,7 +57,7 @@ func (k *ruleSyncer) Run(ctx context.Context) error {
 			retry = overloadPause
 			known = book.Version
 		}
-		k.setVersion(known)
+		s.setVersion(known)
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -65,21 +66,21 @@ func (k *ruleSyncer) Run(ctx context.Context) error {
 	}
 }
 
-func (k *ruleSyncer) setVersion(version uint32) {
-	k.mu.Lock()
-	k.version = max(k.version, version)
-	k.mu.Unlock()
-	k.newer.notify()
+func (s *ruleSyncer) setVersion(version uint32) {
+	s.mu.Lock()
+	s.version = max(s.version, version)
+	s.mu.Unlock()
+	s.newer.Send()
 }
 
 // await returns once the partition has that version of the book or a newer one, or when one
 // of the contexts ends.
-func (k *ruleSyncer) await(ctx, leadership context.Context, version uint32) {
+func (s *ruleSyncer) await(ctx, leadership context.Context, version uint32) {
 	for {
-		newer := k.newer.next()
-		k.mu.Lock()
-		reached := k.version >= version
-		k.mu.Unlock()
+		newer := s.newer.Next()
+		s.mu.Lock()
+		reached := s.version >= version
+		s.mu.Unlock()
 		if reached {
 			return
 		}

@@ -112,7 +112,7 @@ func (rc *Reconciler) openReplica(ctx context.Context, id uint32, layout *metada
 	if !hardstate.HoldsReplica(logs) && !rc.holds(place) {
 		return nil
 	}
-	p, err := rc.openPartition(id, rc.begins(place, layout))
+	p, err := rc.openPartition(id, rc.createsGroup(place, layout))
 	if errors.Is(err, raftgroup.ErrLeaving) { // a replica existed here, so a new one never starts the partition
 		if err := rc.destroy(ctx, id); err != nil || !rc.holds(place) {
 			return err
@@ -148,21 +148,21 @@ func (rc *Reconciler) holds(place metadata.Partition) bool {
 	return false
 }
 
-// begins reports whether this node creates the first replica of a partition.
-func (rc *Reconciler) begins(place metadata.Partition, layout *metadata.Layout) bool {
+// createsGroup reports whether this node creates the Raft group of a partition, with the first replica.
+func (rc *Reconciler) createsGroup(place metadata.Partition, layout *metadata.Layout) bool {
 	record, err := rc.cfg.Hard.Group(partition.GroupID(place.ID))
-	return err == nil && rc.holds(place) && mayBegin(rc.cfg.Self, record.Record(), place, len(layout.Nodes) == 1)
+	return err == nil && rc.holds(place) && mayCreateGroup(rc.cfg.Self, record.Record(), place, len(layout.Nodes) == 1)
 }
 
-// mayBegin reports whether a node that should have a replica of a partition may create the
+// mayCreateGroup reports whether a node that should have a replica of a partition may create the
 // first one: it created the cluster or is alone, and the partition was never moved. After a
 // recovery of the cluster from this node, or a rebuild of the replica, missing data is lost
 // or on another node, so the partition is not new.
-func mayBegin(id datadir.Identity, record hardstate.Record, place metadata.Partition, alone bool) bool {
+func mayCreateGroup(id datadir.Identity, record hardstate.Record, place metadata.Partition, alone bool) bool {
 	return id.RecoveredAt.IsZero() && place.Version <= 1 && (id.Founder || alone) && record.Replica == 0 && !record.Removing
 }
 
-func (rc *Reconciler) openPartition(id uint32, begins bool) (*partition.Partition, error) {
+func (rc *Reconciler) openPartition(id uint32, create bool) (*partition.Partition, error) {
 	logs, err := rc.logs(id) // after a removal: a storage that was open before does not notice it
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (rc *Reconciler) openPartition(id uint32, begins bool) (*partition.Partitio
 	cfg.Deliver, cfg.Room = rc.cfg.Router.Deliver, rc.room
 	cfg.OnFailed = func(err error) { rc.failed(id, err) }
 	cfg.OnDamaged = func(err error) { rc.reportDamage(id, err) }
-	if begins {
+	if create {
 		cfg.Group.Voters = []raft.Server{rc.cfg.Node}
 	}
 	return partition.Open(cfg)

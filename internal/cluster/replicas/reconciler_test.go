@@ -65,7 +65,7 @@ func TestNodeThatCreatesTheFirstReplica(t *testing.T) {
 		"it goes on with what it promised as first": {founder, hardstate.Record{Term: 4}, 1, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, c.want, mayBegin(c.id, c.record, metadata.Partition{Version: c.version}, c.alone))
+			require.Equal(t, c.want, mayCreateGroup(c.id, c.record, metadata.Partition{Version: c.version}, c.alone))
 		})
 	}
 }

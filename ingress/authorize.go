@@ -203,7 +203,7 @@ func (s *Server) find(c echo.Context, id ids.Invocation) (routing.Response, erro
 	ctx := c.Request().Context()
 	response, err := s.invocations.Output(ctx, id)
 	if err != nil && !errors.Is(err, routing.ErrNotReady) && !errors.Is(err, routing.ErrNotFound) {
-		return response, s.explain(ctx, err, id, true)
+		return response, invocationProblem(ctx, err, id, true)
 	}
 	if errors.Is(err, routing.ErrNotReady) {
 		err = nil

@@ -64,7 +64,7 @@ func (s *Server) completeAwakeable(c echo.Context, result func(body []byte) *jou
 		Target: awakeable.Invocation, ID: journal.NumberedSignal(awakeable.Signal), Result: result(body.Bytes()),
 	})
 	if err != nil && !errors.Is(err, routing.ErrNotFound) && !errors.Is(err, routing.ErrEnded) {
-		return s.explain(ctx, err, awakeable.Invocation, true)
+		return invocationProblem(ctx, err, awakeable.Invocation, true)
 	}
 	c.Response().WriteHeader(http.StatusAccepted)
 	return nil
@@ -87,7 +87,7 @@ func (s *Server) signal(result func(body []byte) *journal.Result) echo.HandlerFu
 		}
 		ctx := c.Request().Context()
 		if err := s.authorizeInvocation(c, id, access.Invoke); errors.Is(err, routing.ErrNotFound) {
-			return s.explain(ctx, err, id, false)
+			return invocationProblem(ctx, err, id, false)
 		} else if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (s *Server) signal(result func(body []byte) *journal.Result) echo.HandlerFu
 		}
 		signal := &machine.Signal{Target: id, ID: journal.NamedSignal(segments[1]), Result: result(body.Bytes())}
 		if err := s.invocations.Signal(ctx, signal); err != nil {
-			return s.explain(ctx, err, id, false)
+			return invocationProblem(ctx, err, id, false)
 		}
 		c.Response().WriteHeader(http.StatusAccepted)
 		return nil

@@ -137,7 +137,7 @@ func (s *Server) call(c echo.Context, t *parsedTarget, inv *machine.Invoke, mem 
 		return writeFailure(c.Response(), id, conflict)
 	}
 	if err != nil {
-		return s.explain(c.Request().Context(), err, id, repeatable)
+		return invocationProblem(c.Request().Context(), err, id, repeatable)
 	}
 	if response.ID.IsZero() {
 		response.ID = id
@@ -166,7 +166,7 @@ func (s *Server) holdResult(ctx context.Context, mem *reservation, inv *machine.
 	defer cancel()
 	if !mem.awaitResponse(waiting, n) {
 		if ctx.Err() != nil {
-			return s.explain(ctx, ctx.Err(), response.ID, repeatable)
+			return invocationProblem(ctx, ctx.Err(), response.ID, repeatable)
 		}
 		return noRoomForResult(response.ID, mem.account, repeatable)
 	}
@@ -175,7 +175,7 @@ func (s *Server) holdResult(ctx context.Context, mem *reservation, inv *machine.
 		err = &routing.UnavailableError{Err: down.Err} // reading again is safe, calling again is not
 	}
 	if err != nil {
-		return s.explain(ctx, err, response.ID, repeatable)
+		return invocationProblem(ctx, err, response.ID, repeatable)
 	}
 	again.ID = response.ID
 	*response = again
@@ -188,7 +188,7 @@ func (s *Server) send(c echo.Context, inv *machine.Invoke) error {
 	repeatable := inv.IdempotencyKey != nil || inv.Target.Type == target.WorkflowRun
 	outcome, err := s.invocations.Send(c.Request().Context(), inv)
 	if err != nil {
-		return s.explain(c.Request().Context(), err, id, repeatable)
+		return invocationProblem(c.Request().Context(), err, id, repeatable)
 	}
 	if !outcome.ID.IsZero() {
 		id = outcome.ID

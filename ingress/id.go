@@ -49,7 +49,7 @@ func (s *Server) knownID(ctx context.Context, t machine.Target, idempotencyKey *
 	older, err := s.invocations.Output(ctx, legacy)
 	switch {
 	case err != nil && !errors.Is(err, routing.ErrNotReady) && !errors.Is(err, routing.ErrNotFound):
-		return id, s.explain(ctx, err, id, true)
+		return id, invocationProblem(ctx, err, id, true)
 	case !errors.Is(err, routing.ErrNotFound) && older.Target.SameAs(t):
 		return legacy, nil
 	}

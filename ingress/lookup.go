@@ -41,18 +41,18 @@ func (s *Server) checkVisible(c echo.Context, id ids.Invocation) error {
 		err = routing.ErrNotFound
 	}
 	if errors.Is(err, routing.ErrNotFound) {
-		return s.explain(c.Request().Context(), err, id, true)
+		return invocationProblem(c.Request().Context(), err, id, true)
 	}
 	return err
 }
 
 func (s *Server) result(c echo.Context, id ids.Invocation, response *routing.Response, err error) error {
 	if err != nil {
-		return s.explain(c.Request().Context(), err, id, true)
+		return invocationProblem(c.Request().Context(), err, id, true)
 	}
 	response.ID = id
 	if !s.mayRead(c, response.Target) {
-		return s.explain(c.Request().Context(), routing.ErrNotFound, id, true) // as if it did not exist
+		return invocationProblem(c.Request().Context(), routing.ErrNotFound, id, true) // as if it did not exist
 	}
 	rules := &metadata.OutputRules{} // of a handler that no longer exists
 	if _, h, err := s.registry.Schemas().Resolve(response.Target.Service, response.Target.Handler); err == nil {

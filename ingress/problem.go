@@ -120,9 +120,9 @@ func noRoomForResult(id ids.Invocation, account *budget.Account, repeatable bool
 	}
 }
 
-// explain converts an error of Invocations to the response to a request about the invocation id.
+// invocationProblem converts an error of Invocations to the response to a request about an invocation.
 // Repeatable means that repeating the request finds the same invocation.
-func (s *Server) explain(ctx context.Context, err error, id ids.Invocation, repeatable bool) error {
+func invocationProblem(ctx context.Context, err error, id ids.Invocation, repeatable bool) error {
 	switch {
 	case errors.Is(err, routing.ErrNotFound):
 		return &problem{status: http.StatusNotFound, message: routing.ErrNotFound.Error()}

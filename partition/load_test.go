@@ -111,6 +111,8 @@ type load struct {
 const (
 	loadKeys    = 4
 	loadClients = 8
+	// loadTimeout bounds a call. On a busy machine calls beside large ones take minutes.
+	loadTimeout = 5 * time.Minute
 )
 
 func startLoad(c *replicaSet, w *worker) *load {
@@ -155,15 +157,13 @@ func (l *load) largeClient(rng *rand.Rand) {
 		}
 		inv := request("Steps", "sum", fmt.Sprintf("%q", input))
 		inv.Retention = machine.Retention{}
-		l.askWithin(5*time.Minute, inv, fmt.Sprint(crc32.ChecksumIEEE(input))) // it starts again after each power loss
+		l.ask(inv, fmt.Sprint(crc32.ChecksumIEEE(input))) // it starts again after each power loss
 		l.large.Add(1)
 	}
 }
 
-func (l *load) ask(inv *machine.Invoke, want string) { l.askWithin(time.Minute, inv, want) }
-
-func (l *load) askWithin(limit time.Duration, inv *machine.Invoke, want string) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+func (l *load) ask(inv *machine.Invoke, want string) {
+	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 	defer cancel()
 	e, err := l.c.call(ctx, inv)
 	if err != nil {
@@ -184,14 +184,14 @@ func (l *load) askWithin(limit time.Duration, inv *machine.Invoke, want string) 
 func (l *load) progress(n int64) {
 	l.c.t.Helper()
 	want := l.acks.Load() + n
-	require.Eventually(l.c.t, func() bool { return l.acks.Load() >= want }, time.Minute, time.Millisecond)
+	require.Eventually(l.c.t, func() bool { return l.acks.Load() >= want }, loadTimeout, time.Millisecond)
 }
 
 // progressLarge waits for n more responses to calls with large inputs.
 func (l *load) progressLarge(n int64) {
 	l.c.t.Helper()
 	want := l.large.Load() + n
-	require.Eventually(l.c.t, func() bool { return l.large.Load() >= want }, 5*time.Minute, time.Millisecond)
+	require.Eventually(l.c.t, func() bool { return l.large.Load() >= want }, loadTimeout, time.Millisecond)
 }
 
 // gap returns the longest time without a response since the last call of gap.

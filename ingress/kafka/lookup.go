@@ -46,8 +46,12 @@ func (e *Engine) lookUp(ctx context.Context, r *reader, id subscription.RecordID
 	if err != nil {
 		return subscription.Record{}, err
 	}
+	bounded, err := newDecompressor()
+	if err != nil {
+		return subscription.Record{}, err
+	}
 	client, err := e.newClient(&settings, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{id.Topic: {id.Partition: kgo.NewOffset().At(id.Offset)}}),
-		kgo.FetchMaxBytes(minFetchBytes), kgo.FetchMaxPartitionBytes(minFetchBytes), kgo.MaxDecompressBatchBytes(decompressedBytes))
+		kgo.FetchMaxBytes(minFetchBytes), kgo.FetchMaxPartitionBytes(minFetchBytes), kgo.WithDecompressor(bounded))
 	if err != nil {
 		return subscription.Record{}, err
 	}

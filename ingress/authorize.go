@@ -3,7 +3,6 @@ package ingress
 import (
 	"errors"
 	"net/http"
-	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -154,7 +153,7 @@ func (s *Server) maySee(p *access.Principal, svc *metadata.Service) bool {
 	if p == nil {
 		return s.requiredAuth(svc.Options) == metadata.IngressNone
 	}
-	return len(p.Services) == 0 || slices.Contains(p.Services, svc.Name)
+	return p.AllowsService(svc.Name)
 }
 
 // mayRead reports whether the sender of a request may read results of a target.
@@ -243,9 +242,13 @@ func forbidden(message string) error {
 // checkTarget rejects a target outside the limits of the sender.
 func checkTarget(p *access.Principal, t machine.Target) error {
 	if p.Limited() && !p.AllowsTarget(t.Service, t.Scope) {
-		return forbidden("'" + p.Name + "' is limited to other services or scopes")
+		return outsideLimits(p)
 	}
 	return nil
+}
+
+func outsideLimits(p *access.Principal) error {
+	return forbidden("'" + p.Name + "' is limited to other services or scopes")
 }
 
 // callbackParameter is the query parameter with a callback token.

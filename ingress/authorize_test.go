@@ -116,6 +116,17 @@ func TestLimitedCallersReachTheirServicesOnly(t *testing.T) {
 	for path, want := range map[string]int{"/Greeter/greet": 403, "/platform/scope/b/call/Greeter/greet": 403, "/platform/scope/a/call/Greeter/greet": 200} {
 		require.Equal(t, want, do(s, "POST", path, `"x"`, tokens["scope-a"], json).Code, path)
 	}
+	// The response does not reveal which other services and handlers exist.
+	rejection := do(s, "POST", "/Counter/k/add", `"x"`, tokens["greeter"], json).Body.String()
+	for _, path := range []string{"/Counter/k/ad", "/Counter/k", "/Counter/k/add/x", "/Countr/k/add", "/platform/send/Countr/k/add", "/platform/scope/a/call/Countr/k/add"} {
+		w := do(s, "POST", path, `"x"`, tokens["greeter"], json)
+		require.Equal(t, 403, w.Code, path)
+		require.Equal(t, rejection, w.Body.String(), path)
+	}
+	for _, handler := range []string{"add", "ad"} {
+		require.NotContains(t, do(s, "GET", "/platform/invocation/Counter/k/"+handler+"/key/output", "", tokens["greeter"]).Body.String(), "Counter", handler)
+	}
+	require.Contains(t, do(s, "POST", "/Greeter/gret", `"x"`, tokens["greeter"], json).Body.String(), "did you mean 'greet'")
 	// Results of other services look as if they did not exist; requests without a target are
 	// rejected.
 	id := newID(machine.Target{Service: "Counter", Key: "k", Handler: "add"}, nil, "", rand.Uint64, clock).String()

@@ -45,9 +45,13 @@ func (s *Server) route(c echo.Context, to request) (err error) {
 	r := c.Request()
 	schemas := s.registry.Schemas()
 	t, err := parseTarget(schemas, to.path, r.URL, to.sendSuffix)
-	if err != nil {
+	if err != nil { // do not tell which services and handlers exist
 		if rejection := authorize(c, s.defaultAuth(), access.Invoke); rejection != nil {
-			return rejection // do not tell which services exist
+			return rejection
+		}
+		service, _, _ := strings.Cut(to.path, "/")
+		if p := access.From(r.Context()); !p.AllowsService(service) {
+			return outsideLimits(p)
 		}
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/access"
 	"platform/internal/cluster/routing"
 	"platform/internal/ids"
 	"platform/metadata"
@@ -97,7 +98,7 @@ func (s *Server) byIdempotencyKey(handle resultHandler) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		return s.explainMissing(handle(c, id), named{service: segments[0], handler: segments[last-1], keyed: key != nil})
+		return s.explainMissing(c, handle(c, id), named{service: segments[0], handler: segments[last-1], keyed: key != nil})
 	}
 }
 
@@ -112,7 +113,7 @@ func (s *Server) byWorkflow(handle resultHandler) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		return s.explainMissing(handle(c, id), named{service: segments[0], keyed: true})
+		return s.explainMissing(c, handle(c, id), named{service: segments[0], keyed: true})
 	}
 }
 
@@ -124,10 +125,10 @@ type named struct {
 }
 
 // explainMissing adds to the error of an unknown invocation that the handler which the request names does not exist,
-// or has no key or needs one.
-func (s *Server) explainMissing(err error, n named) error {
+// or has no key or needs one, unless the sender is limited to other services.
+func (s *Server) explainMissing(c echo.Context, err error, n named) error {
 	p, ok := errors.AsType[*problem](err)
-	if !ok || p.status != http.StatusNotFound || n.service == "" {
+	if !ok || p.status != http.StatusNotFound || n.service == "" || !access.From(c.Request().Context()).AllowsService(n.service) {
 		return err
 	}
 	schemas, why := s.registry.Schemas(), ""

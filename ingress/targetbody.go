@@ -42,7 +42,7 @@ func (s *Server) byBody(handle resultHandler) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		return s.explainMissing(handle(c, id), body.names())
+		return s.explainMissing(c, handle(c, id), body.names())
 	}
 }
 

@@ -94,8 +94,12 @@ func (p *Principal) Limited() bool { return len(p.Services) > 0 || len(p.Scopes)
 // AllowsTarget reports whether the limits include a service and a scope, which is empty for
 // invocations without one.
 func (p *Principal) AllowsTarget(service, scope string) bool {
-	return (len(p.Services) == 0 || slices.Contains(p.Services, service)) &&
-		(len(p.Scopes) == 0 || slices.Contains(p.Scopes, scope))
+	return p.AllowsService(service) && (len(p.Scopes) == 0 || slices.Contains(p.Scopes, scope))
+}
+
+// AllowsService reports whether the limits include a service.
+func (p *Principal) AllowsService(service string) bool {
+	return len(p.Services) == 0 || slices.Contains(p.Services, service)
 }
 
 type principalKey struct{}

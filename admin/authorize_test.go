@@ -262,6 +262,7 @@ func TestTokensOverTheAPI(t *testing.T) {
 		"payloads":                {"security", "POST", "/tokens", `{"name":"x","roles":["reader"]}`, 403, "permissions of the role reader"},
 		"provider":                {"admin", "POST", "/tokens", `{"name":"jwt:ada","roles":["viewer"]}`, 422, "jwt:"},
 		"invisible":               {"admin", "POST", "/tokens", `{"name":"ad\u200bmin","roles":["viewer"]}`, 422, "invisible"},
+		"administrator":           {"security", "POST", "/tokens", `{"name":"admin","roles":["viewer"]}`, 422, "must not be admin"},
 		"certificate":             {"admin", "POST", "/tokens", `{"name":"cert:ada","roles":["viewer"]}`, 422, "cert:"},
 		"no roles":                {"admin", "POST", "/tokens", `{"name":"x"}`, 422, "at least one role"},
 		"unknown role":            {"admin", "POST", "/tokens", `{"name":"x","roles":["root"]}`, 422, "there is no role"},

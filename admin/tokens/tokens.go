@@ -63,6 +63,9 @@ func (s *Server) createToken(c echo.Context) error {
 	if access.Reserved(r.Name) {
 		return rest.Unprocessable("the field 'name' must not begin with jwt:, cert: or oidc:, which is how the names of other clients begin")
 	}
+	if r.Name == access.Administrator {
+		return rest.Unprocessable("the field 'name' must not be %s, which names the administrator with the token of a node in the audit log", access.Administrator)
+	}
 	roles, err := access.ParseRoles(r.Roles)
 	if err != nil {
 		return rest.Unprocessable("the field 'roles' is invalid: %v", err)

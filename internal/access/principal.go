@@ -26,6 +26,10 @@ const (
 	sessionPrefix     = "oidc:"
 )
 
+// Administrator is the name of the principal of the token that a node has for its administrator, which
+// the cluster does not store.
+const Administrator = "admin"
+
 // Reserved reports whether a name can be that of a principal that is not a token.
 func Reserved(name string) bool {
 	return strings.HasPrefix(name, jwtPrefix) || strings.HasPrefix(name, certificatePrefix) || strings.HasPrefix(name, sessionPrefix)

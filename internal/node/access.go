@@ -63,7 +63,7 @@ func openAccess(cfg *config.Config, l listeners, dir *datadir.Dir, log *slog.Log
 	}
 	if token != "" {
 		hash := access.Hash(token)
-		a.static = []access.Grant{{Principal: access.Principal{Name: "admin", Token: tokens.LocalTokenFile, Roles: []access.Role{access.Admin}}, Hash: hash[:]}}
+		a.static = []access.Grant{{Principal: access.Principal{Name: access.Administrator, Token: tokens.LocalTokenFile, Roles: []access.Role{access.Admin}}, Hash: hash[:]}}
 	}
 	return a, nil
 }

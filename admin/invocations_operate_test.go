@@ -277,6 +277,27 @@ func TestUpdateState(t *testing.T) {
 		text(t, w.ask(t, "GET", "/services/Counter/state?object_key=k", "")))
 }
 
+// A client that edits the state reads all entries and writes them back. In JSON, keys that are not UTF-8
+// look alike.
+func TestUpdatesDoNotLoseEntriesThatJSONCannotContain(t *testing.T) {
+	w := seeded(t, nil)
+	w.change = StateChange{ID: someID, Status: ChangeApplied}
+	w.state = State{Version: "v1", Entries: []StateEntry{{"a\xfe", []byte("1")}, {"a\xff", []byte("2")}}}
+	update := func(fields string) (int, string) {
+		answer := w.ask(t, "POST", "/services/Counter/state", `{"object_key":"k",`+fields+`}`)
+		return answer.StatusCode, text(t, answer)
+	}
+	status, body := update(`"new_state":{"a\ufffd":"2","b":"3"},"version":"v1"`)
+	require.Equal(t, 422, status)
+	require.Contains(t, body, `the key \"a\\xfe\", which is not UTF-8`)
+	require.Empty(t, w.did)
+	for _, fields := range []string{`"new_state":{"b":"3"}`, `"new_state":{},"version":"v1"`, `"new_state":{"b":"3"},"version":"v0"`} {
+		status, body := update(fields)
+		require.Equal(t, 202, status, body)
+	}
+	require.Len(t, w.did, 3)
+}
+
 func TestRejectedUpdatesOfState(t *testing.T) {
 	w := seeded(t, nil)
 	for _, c := range []struct {

@@ -145,11 +145,33 @@ func (s *Server) updateState(c echo.Context) error {
 	if most := s.cfg.Limits.StateSize; most > 0 && size > most {
 		return errcode.New(errcode.RT0027, "the new state has %d bytes, and worker.invoker.object-state-size-limit is %d", size, most)
 	}
+	if err := s.checkStateKeys(c.Request().Context(), &update); err != nil {
+		return err
+	}
 	change, err := s.invocations.UpdateState(c.Request().Context(), update, wait)
 	if err != nil {
 		return fmt.Errorf("update state of %s/%s: %w", object.Service, object.Key, err)
 	}
 	return respondChange(c, change)
+}
+
+// checkStateKeys returns an error if the state that an update is based on has a key that is not UTF-8. JSON
+// cannot contain it: clients that read the state, change an entry and write all of them would rename it,
+// and merge it with others that look alike.
+func (s *Server) checkStateKeys(ctx context.Context, u *StateUpdate) error {
+	if u.Version == "" || len(u.Entries) == 0 {
+		return nil
+	}
+	state, release, err := s.readState(ctx, u.Object)
+	if err != nil {
+		return err
+	}
+	defer release()
+	i := slices.IndexFunc(state.Entries, func(e StateEntry) bool { return !utf8.ValidString(e.Key) })
+	if i < 0 || state.Version != u.Version { // with another version the update is refused
+		return nil
+	}
+	return rest.Unprocessable("the state has the key %.100q, which is not UTF-8 and which JSON cannot contain: the update would lose its value; without the field 'version' it replaces the state nevertheless", state.Entries[i].Key)
 }
 
 func respondChange(c echo.Context, change StateChange) error {
@@ -214,15 +236,11 @@ func (s *Server) getState(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	release, err := s.reserveState(c.Request().Context(), object)
+	state, release, err := s.readState(c.Request().Context(), object)
 	if err != nil {
 		return err
 	}
 	defer release()
-	state, err := s.invocations.State(c.Request().Context(), object)
-	if err != nil {
-		return fmt.Errorf("read state of %s/%s: %w", object.Service, key, err)
-	}
 	body := stateBody{Version: state.Version, State: []stateEntryBody{}}
 	for _, e := range state.Entries {
 		entry := stateEntryBody{Key: e.Key, Value: e.Value}
@@ -233,6 +251,18 @@ func (s *Server) getState(c echo.Context) error {
 		body.State = append(body.State, entry)
 	}
 	return rest.Respond(c, http.StatusOK, body)
+}
+
+// readState returns the state of a key. The caller must release the memory that is reserved for it.
+func (s *Server) readState(ctx context.Context, object Object) (state State, release func(), err error) {
+	if release, err = s.reserveState(ctx, object); err != nil {
+		return state, nil, err
+	}
+	if state, err = s.invocations.State(ctx, object); err != nil {
+		release()
+		return state, nil, fmt.Errorf("read state of %s/%s: %w", object.Service, object.Key, err)
+	}
+	return state, release, nil
 }
 
 // reserveState reserves memory for the state of a key, which the caller must release.

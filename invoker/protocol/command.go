@@ -27,10 +27,12 @@ type Command struct {
 // readers of the journal will be able to decode it. Its error carries RT0012.
 func ParseCommand(t journal.Type, payload []byte) (Command, error) {
 	var c Command
-	var err error
-	if t == journal.Output { // parse has a large stack frame
+	err := checkPairs(t, payload)
+	switch {
+	case err != nil:
+	case t == journal.Output: // parse has a large stack frame
 		_, err = journal.ParseOutput(payload)
-	} else {
+	default:
 		err = c.parse(t, payload)
 	}
 	if _, coded := errcode.Of(err); err != nil && !coded {
@@ -87,7 +89,11 @@ func (c *Command) parseMessage(t journal.Type, payload []byte) error {
 		err := m.UnmarshalVTUnsafe(payload)
 		return requireResult(err, m.Result != nil)
 	case journal.GetEagerStateKeys:
-		return new(service.GetEagerStateKeysCommandMessage).UnmarshalVTUnsafe(payload)
+		keys, err := countFields(payload, 14, 1)
+		if err == nil && keys <= maxPairs { // decoded, a short key takes many times its bytes
+			err = new(service.GetEagerStateKeysCommandMessage).UnmarshalVTUnsafe(payload)
+		}
+		return err
 	case journal.GetPromise:
 		var m service.GetPromiseCommandMessage
 		err := m.UnmarshalVTUnsafe(payload)

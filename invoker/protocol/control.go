@@ -23,6 +23,9 @@ func undecodable(t Type, err error) error {
 // ParseRunProposal decodes the proposed result of a side effect: the completion ID, and the
 // payload of the RunCompletion to record.
 func ParseRunProposal(payload []byte) (completion uint32, notification []byte, err error) {
+	if err := checkPairs(ProposeRunCompletion, payload); err != nil {
+		return 0, nil, err
+	}
 	completion, notification, err = journal.RunCompletionOf(payload)
 	if err == nil && completion == 0 {
 		err = errNoCompletion

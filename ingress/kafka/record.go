@@ -70,6 +70,9 @@ func (c *converter) convert(stream *machine.Stream, r *routing, rec *kgo.Record)
 	if len(rec.Value) > c.cfg.RecordSize {
 		return 0, out, bad(subscription.RecordTooLarge, "the value has %d bytes, the limit is %d", len(rec.Value), c.cfg.RecordSize)
 	}
+	if len(rec.Headers) > limits.Pairs {
+		return 0, out, bad(subscription.RecordTooLarge, "the record has %d headers, the limit is %d", len(rec.Headers), limits.Pairs)
+	}
 	inv := &out.Invoke
 	inv.Target = machine.Target{Service: r.Service, Handler: r.Handler, Type: r.Type}
 	if u := c.key(inv, rec); u != nil {

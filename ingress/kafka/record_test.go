@@ -142,6 +142,14 @@ func TestHeadersThatAreTooLarge(t *testing.T) {
 	require.NotNil(t, bad)
 	require.Equal(t, subscription.RecordTooLarge, bad.reason)
 	require.Contains(t, bad.message, "value, key and headers")
+
+	rec.Headers = make([]kgo.RecordHeader, limits.Pairs)
+	_, _, bad = c.convert(&machine.Stream{}, &routing{Service: "Greeter", Handler: "greet"}, rec)
+	require.Nil(t, bad)
+	rec.Headers = make([]kgo.RecordHeader, limits.Pairs+1)
+	_, _, bad = c.convert(&machine.Stream{}, &routing{Service: "Greeter", Handler: "greet"}, rec)
+	require.NotNil(t, bad)
+	require.Equal(t, "record_too_large: the record has 10001 headers, the limit is 10000", bad.Error())
 }
 
 // What an error of a broker means.

@@ -29,6 +29,12 @@ const (
 	// the request line and headers are.
 	Key = 64 << 10
 
+	// Pairs bounds the headers of an invocation and the metadata of a failure. An empty one has two
+	// bytes in a message and takes more than a hundred in memory, on each replica that applies the
+	// command, and again after each restart: a message of any permitted size could take gigabytes, and
+	// longer than the watchdog of a replica permits.
+	Pairs = 10_000
+
 	// Command is the largest log command that is proposed. It exceeds Message by the
 	// names, headers and trace context of an invocation.
 	Command = Message + 4*mib

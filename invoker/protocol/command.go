@@ -4,6 +4,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"platform/internal/errcode"
+	"platform/internal/limits"
 	"platform/partition/journal"
 	"platform/proto/service"
 )
@@ -90,7 +91,7 @@ func (c *Command) parseMessage(t journal.Type, payload []byte) error {
 		return requireResult(err, m.Result != nil)
 	case journal.GetEagerStateKeys:
 		keys, err := countFields(payload, 14, 1)
-		if err == nil && keys <= maxPairs { // decoded, a short key takes many times its bytes
+		if err == nil && keys <= limits.Pairs { // decoded, a short key takes many times its bytes
 			err = new(service.GetEagerStateKeysCommandMessage).UnmarshalVTUnsafe(payload)
 		}
 		return err

@@ -4,13 +4,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"platform/internal/errcode"
+	"platform/internal/limits"
 	"platform/partition/journal"
 )
-
-// maxPairs bounds the headers of a call and the metadata of a failure. An empty one has two bytes in a
-// message and takes more than a hundred in memory, on each replica that applies the command and again
-// after each restart: a message within the size limit could take gigabytes, and longer than a replica may.
-const maxPairs = 10_000
 
 // checkPairs returns an error with code RT0003 for a message with too many headers or metadata, before
 // it is decoded.
@@ -34,8 +30,8 @@ func checkPairs(t Type, payload []byte) error {
 	switch {
 	case err != nil:
 		return undecodable(t, err)
-	case n > maxPairs:
-		return errcode.New(errcode.RT0003, "message %s has %d headers or metadata of a failure, at most %d", Name(t), n, maxPairs)
+	case n > limits.Pairs:
+		return errcode.New(errcode.RT0003, "message %s has %d headers or metadata of a failure, at most %d", Name(t), n, limits.Pairs)
 	}
 	return nil
 }

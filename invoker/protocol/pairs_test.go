@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"platform/internal/errcode"
+	"platform/internal/limits"
 	"platform/partition/journal"
 )
 
@@ -43,15 +44,15 @@ func TestMessagesWithTooManyHeadersOrMetadataAreRefused(t *testing.T) {
 			_, err := ParseCommand(kind, payload)
 			return err
 		}
-		require.NoError(t, parse(maxPairs), Name(kind))
-		err := parse(maxPairs + 1)
+		require.NoError(t, parse(limits.Pairs), Name(kind))
+		err := parse(limits.Pairs + 1)
 		code, _ := errcode.Of(err)
 		require.Equal(t, errcode.RT0003, code, "%s: %v", Name(kind), err)
 		require.ErrorContains(t, err, "10001 headers or metadata", Name(kind))
 	}
 	// The decoder accepts a number that is too large, and reads what follows it.
 	overflow := append(protowire.AppendTag(nil, 13, protowire.VarintType), bytes.Repeat([]byte{0xff}, 9)...)
-	_, err := ParseCommand(journal.Call, append(append(overflow, 0x7f), append(bytes.Repeat(field(4, nil), maxPairs+1), callee...)...))
+	_, err := ParseCommand(journal.Call, append(append(overflow, 0x7f), append(bytes.Repeat(field(4, nil), limits.Pairs+1), callee...)...))
 	code, _ := errcode.Of(err)
 	require.Equal(t, errcode.RT0012, code, "%v", err)
 }

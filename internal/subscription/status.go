@@ -38,7 +38,7 @@ const (
 	KeyMissing      Reason = "key_missing"       // objects and workflows need a key
 	KeyNotUTF8      Reason = "key_not_utf8"      // keys of objects and workflows are text
 	KeyTooLarge     Reason = "key_too_large"     // longer than the keys of invocations may be
-	RecordTooLarge  Reason = "record_too_large"  // larger than networking.message-size-limit
+	RecordTooLarge  Reason = "record_too_large"  // larger than networking.message-size-limit, or with too many headers
 	HandlerNotFound Reason = "handler_not_found" // the service or handler is not registered
 	InvalidScope    Reason = "invalid_scope"     // the scope made by the template is not valid
 	InvalidLimitKey Reason = "invalid_limit_key" // likewise the limit key

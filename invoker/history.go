@@ -10,18 +10,24 @@ import (
 
 // The failures of attempts are part of the history of an invocation. To save log entries, a
 // failure that is equal to the previous one is recorded only if the handler has made progress
-// in between, or if the invocation was admitted again or has another leader.
+// in between, or if the invocation was admitted again or has another leader. Others are only counted,
+// and not each with a log entry of its own.
 
 // retryRecordLocked returns the progress that records the failure of an attempt that is retried;
 // nil if it need not be recorded.
 func (t *task) retryRecordLocked(f *failure) *machine.Progress {
-	digest := digestOf(f)
-	if t.recorded == digest || t.s.iv.level() < feature.Level4 {
+	if t.s.iv.level() < feature.Level4 {
 		return nil
 	}
-	t.recorded = digest
-	step := machine.Step{Kind: machine.StepRetry, Failure: f.Brief(), Attempts: uint32(t.retry.total), Cause: t.causeOfLocked(f)}
-	return &machine.Progress{ID: t.id, Attempt: t.number, Pin: t.pin, Steps: []machine.Step{step}, Errors: t.retry.report()}
+	if digest := digestOf(f); digest != t.recorded {
+		t.recorded = digest
+		step := machine.Step{Kind: machine.StepRetry, Failure: f.Brief(), Attempts: uint32(t.retry.total), Cause: t.causeOfLocked(f)}
+		return t.progressLocked(t.pin, step)
+	}
+	if t.retry.overdue() {
+		return t.progressLocked(t.pin)
+	}
+	return nil
 }
 
 // retryRecorded handles the outcome of a retryRecord. If that was not stored, the next

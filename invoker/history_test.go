@@ -59,7 +59,7 @@ func TestFailuresThatDifferAreRecorded(t *testing.T) {
 				require.Equal(t, want, o.shard.historyOf(t, id))
 				retries := 0
 				for _, p := range o.shard.seen {
-					if p.Steps[0].Kind == machine.StepRetry {
+					if len(p.Steps) > 0 && p.Steps[0].Kind == machine.StepRetry {
 						retries++
 					}
 				}

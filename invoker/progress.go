@@ -1,6 +1,7 @@
 package invoker
 
 import (
+	"platform/internal/feature"
 	"platform/internal/limits"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -49,7 +50,7 @@ func (a *attempt) flush(force bool) {
 	}
 	steps, volume := a.progress.take()
 	a.state.proposed += len(steps)
-	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: a.plan.pin, Steps: steps, Errors: t.retry.report()}
+	p := t.progressLocked(a.plan.pin, steps...)
 	final := t.state == finishing
 	if volume <= limits.ProgressBatch { // the usual case
 		t.pending++
@@ -66,11 +67,20 @@ func (a *attempt) flush(force bool) {
 		if i > 0 && t.dropped(a, parts[i:]) {
 			return
 		}
-		part := &machine.Progress{ID: p.ID, Attempt: p.Attempt, Pin: p.Pin, Steps: steps, Errors: p.Errors}
-		p.Errors = 0 // counted once
+		part := &machine.Progress{ID: p.ID, Attempt: p.Attempt, Pin: p.Pin, Steps: steps, Errors: p.Errors, Failed: p.Failed}
+		p.Errors, p.Failed = 0, machine.FailedAttempts{} // reported once
 		volume, final := stepsSize(steps), final && i == len(parts)-1
 		a.s.part.Propose(part, func(o machine.Outcome, err error) { t.proposed(a, part, volume, final, o, err) })
 	}
+}
+
+// progressLocked returns progress that also reports the attempts that have failed.
+func (t *task) progressLocked(pin machine.Pin, steps ...machine.Step) *machine.Progress {
+	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: pin, Steps: steps, Errors: t.retry.report()}
+	if p.Errors > 0 && t.s.iv.level() >= feature.Level4 {
+		p.Failed = t.retry.counts()
+	}
+	return p
 }
 
 // dropped reports whether a proposal of the attempt was rejected. Then the remaining parts of its

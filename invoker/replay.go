@@ -94,6 +94,7 @@ func (a *attempt) stateLimit(inv *machine.Invocation) (int, error) {
 	if a.plan == nil {
 		a.t.mu.Lock()
 		a.t.inv, a.t.pin = inv, inv.Pin
+		a.t.retry.restore(inv.Failed)
 		a.t.mu.Unlock()
 		if err := a.decide(inv, inv.Pin); err != nil {
 			return 0, &planError{err}

@@ -55,6 +55,7 @@ func (s *Session) Run(r *machine.Run) {
 	t := newTask(s, id, number)
 	t.inv = r.Invocation.Owned()
 	t.pin = t.inv.Pin
+	t.retry.restore(t.inv.Failed)
 	if r.Invocation.Pausing { // since before this leadership
 		if s.add(t) {
 			t.yield()

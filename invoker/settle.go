@@ -128,7 +128,7 @@ func (t *task) conclude(a *attempt) {
 	if level >= feature.Level4 && last != machine.StepYield {
 		step.Attempts = uint32(t.retry.total)
 	}
-	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: t.pin, Steps: []machine.Step{step}, Errors: t.retry.report()}
+	p := t.progressLocked(t.pin, step)
 	t.pending++
 	t.mu.Unlock()
 	t.s.part.Propose(p, func(o machine.Outcome, err error) { t.proposed(a, p, 0, true, o, err) })

@@ -17,7 +17,7 @@ func (t *task) yield() {
 	if t.last != nil {
 		step.Failure = &t.last.AttemptFailure
 	}
-	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: t.pin, Steps: []machine.Step{step}, Errors: t.retry.report()}
+	p := t.progressLocked(t.pin, step)
 	a := t.a
 	t.pending++
 	// Proposing may block, which the partition's goroutine must not.

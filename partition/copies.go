@@ -54,7 +54,7 @@ func splitBySize(p *machine.Progress, sizes []int) []progressPart {
 		part := *p
 		part.Steps = p.Steps[first:end:end]
 		if first > 0 {
-			part.Errors = 0 // counted once
+			part.Errors, part.Failed = 0, machine.FailedAttempts{} // reported once
 		}
 		out = append(out, progressPart{&part, sum})
 		first, sum = end, 0

@@ -279,12 +279,13 @@ func TestCopiesOfALongKeyAreSplit(t *testing.T) {
 func TestProgressPartsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sizes := rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 1, 1000, copiedBytes / 3, copiedBytes, 2 * copiedBytes}), 1, 60).Draw(t, "sizes")
-		p := &machine.Progress{Attempt: 7, Errors: 3, Steps: make([]machine.Step, len(sizes))}
+		p := &machine.Progress{Attempt: 7, Errors: 3, Failed: machine.FailedAttempts{Total: 4, SinceCommand: 2}, Steps: make([]machine.Step, len(sizes))}
 		for i := range p.Steps {
 			p.Steps[i].Completion = uint32(i)
 		}
 		next, errors, before := 0, uint32(0), 2*copiedBytes
-		for _, part := range splitBySize(p, sizes) {
+		for i, part := range splitBySize(p, sizes) {
+			require.Equal(t, i == 0, part.Failed == p.Failed, "it would undo what later commands reset")
 			require.NotEmpty(t, part.Steps)
 			require.Equal(t, p.Attempt, part.Attempt)
 			sum, reads := 0, 0

@@ -65,7 +65,7 @@ func failed(name string, typ Type, about string, value func(*machine.AttemptFail
 
 var (
 	inFlightColumn = live("in_flight", Bool, "an attempt is open now", func(a *attempts.Status) value { return boolean(a.InFlight) })
-	retryColumn    = live("retry_count", U64, "attempts since the current leader took over (more than 1: failed before)", func(a *attempts.Status) value {
+	retryColumn    = live("retry_count", U64, "attempts since it started, or since it continued after a suspension or a pause (more than 1: failed before)", func(a *attempts.Status) value {
 		return number(a.Started())
 	})
 	lastStartColumn  = live("last_start_at", Timestamp, "start of the latest attempt", func(a *attempts.Status) value { return moment(a.LastStartAt) })

@@ -112,6 +112,8 @@ var changes = []Change{
 	{Level4, CommandField, "Invoke.fresh", "the leader records that the id of an invocation is new, so that replicas need not look it up"},
 	{Level4, RPC, "Invoke.since and PartitionResponse.moment", "nodes tell the leader what it had proposed before they chose the id of an invocation"},
 	{Level4, Derivation, "Deliver without messages", "a partition that has lost data in a recovery accepts later messages of other partitions"},
+	{Level4, CommandField, "Progress.failed", "an attempt that failed reports how many have failed so far"},
+	{Level4, RecordField, "Invocation.failed", "the record of an invocation counts its failed attempts, and a new leader continues counting"},
 	{Level4, Derivation, "waits of invocations that have ended", "the record of an invocation with a scope that has ended keeps how long its latest attempt waited"},
 }
 

@@ -143,6 +143,10 @@ func (w *writer) progress(c *machine.Progress) {
 		w.step(fieldProgressSteps, &c.Steps[i])
 	}
 	w.uint(fieldProgressErrors, uint64(c.Errors))
+	if c.Failed != (machine.FailedAttempts{}) {
+		w.require(feature.Level4, "how often an invocation has failed")
+		w.failedAttempts(fieldProgressFailed, &c.Failed)
+	}
 }
 
 func readProgress(b []byte, c *machine.Progress) error {
@@ -159,8 +163,35 @@ func readProgress(b []byte, c *machine.Progress) error {
 			decodeInto(&r, grow(&r, &c.Steps), readStep)
 		case fieldProgressErrors:
 			c.Errors = r.u32()
+		case fieldProgressFailed:
+			decodeInto(&r, &c.Failed, readFailedAttempts)
 		default:
 			r.unknown("progress")
+		}
+	}
+	return r.err
+}
+
+func (w *writer) failedAttempts(field protowire.Number, f *machine.FailedAttempts) {
+	n := w.open(field, sizeHint)
+	w.uint(fieldFailedAttemptsTotal, uint64(f.Total))
+	w.uint(fieldFailedAttemptsCounted, uint64(f.Counted))
+	w.uint(fieldFailedAttemptsSinceCommand, uint64(f.SinceCommand))
+	w.close(n)
+}
+
+func readFailedAttempts(b []byte, f *machine.FailedAttempts) error {
+	r := reader{b: b}
+	for r.next() {
+		switch r.field {
+		case fieldFailedAttemptsTotal:
+			f.Total = r.u32()
+		case fieldFailedAttemptsCounted:
+			f.Counted = r.u32()
+		case fieldFailedAttemptsSinceCommand:
+			f.SinceCommand = r.u32()
+		default:
+			r.unknown("failed attempts")
 		}
 	}
 	return r.err

@@ -175,6 +175,13 @@ const (
 	fieldProgressPin     = 3
 	fieldProgressSteps   = 4
 	fieldProgressErrors  = 5
+	fieldProgressFailed  = 6
+)
+
+const (
+	fieldFailedAttemptsTotal        = 1
+	fieldFailedAttemptsCounted      = 2
+	fieldFailedAttemptsSinceCommand = 3
 )
 
 const (
@@ -350,6 +357,7 @@ const (
 	fieldInvocationSignalBytes       = 46
 	fieldInvocationAwaitReduced      = 47
 	fieldInvocationResultInJournal   = 48
+	fieldInvocationFailed            = 49
 )
 
 const (

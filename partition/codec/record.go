@@ -107,6 +107,9 @@ func (w *writer) fieldsAfterResult(inv *machine.Invocation) {
 	w.uint(fieldInvocationSignalBytes, inv.SignalBytes)
 	w.bool(fieldInvocationAwaitReduced, inv.AwaitReduced)
 	w.bool(fieldInvocationResultInJournal, inv.ResultInJournal)
+	if inv.Failed != (machine.FailedAttempts{}) {
+		w.failedAttempts(fieldInvocationFailed, &inv.Failed)
+	}
 }
 
 // DecodeInvocation decodes the record of an invocation, which aliases b.
@@ -211,6 +214,8 @@ func DecodeInvocation(b []byte) (*machine.Invocation, error) {
 			inv.AwaitReduced = r.bool()
 		case fieldInvocationResultInJournal:
 			inv.ResultInJournal = r.bool()
+		case fieldInvocationFailed:
+			decodeInto(&r, &inv.Failed, readFailedAttempts)
 		default:
 			r.unknown("invocation")
 		}

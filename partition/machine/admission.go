@@ -60,6 +60,7 @@ func (m *Machine) start(inv *Invocation, input []byte) error {
 	m.meta.Attempt++
 	inv.Attempt = m.meta.Attempt
 	inv.Await, inv.AwaitReduced, inv.Failure, inv.Seen = nil, false, nil, inv.Length
+	inv.Failed = FailedAttempts{}
 	if inv.RunningAt == 0 {
 		inv.RunningAt = m.now
 	}

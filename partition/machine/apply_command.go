@@ -13,6 +13,7 @@ func (m *Machine) journalCommand(inv *Invocation, s *Step) error {
 	index := inv.Length
 	m.append(inv, s.Type, s.Payload)
 	inv.Commands++
+	inv.Failed.SinceCommand = 0
 	var err error
 	switch s.Type {
 	case journal.Output:

@@ -139,10 +139,9 @@ func (m *Machine) resume(c *Resume) (Outcome, error) {
 	case inv.Status == Invoked && c.Repin != nil:
 		return describe(Running, inv), nil
 	case inv.Status == Invoked:
-		if err := m.cancelPause(inv); err != nil {
+		if err := m.hasten(inv); err != nil {
 			return Outcome{}, err
 		}
-		m.emit(&Hasten{ID: inv.ID, Attempt: inv.Attempt})
 		return describe(OK, inv), nil
 	}
 	if c.Repin != nil {
@@ -167,15 +166,17 @@ func (m *Machine) resume(c *Resume) (Outcome, error) {
 	return describe(OK, inv), nil
 }
 
-// cancelPause withdraws a pause that has not taken effect yet.
-func (m *Machine) cancelPause(inv *Invocation) error {
-	if !inv.Pausing {
-		return nil
+// hasten makes the next attempt start if one is delayed, begins the retry policy again, and
+// withdraws a pause that has not taken effect yet.
+func (m *Machine) hasten(inv *Invocation) error {
+	if inv.Pausing {
+		if err := m.withdrawPause(inv); err != nil {
+			return err
+		}
 	}
-	if err := m.withdrawPause(inv); err != nil {
-		return err
-	}
+	inv.Failed.Counted = 0
 	m.st.PutInvocation(inv)
+	m.emit(&Hasten{ID: inv.ID, Attempt: inv.Attempt})
 	return nil
 }
 

@@ -28,6 +28,9 @@ func (m *Machine) progress(c *Progress) (Outcome, error) {
 		f.Errors += c.Errors
 		inv.Flow = &f
 	}
+	if c.Failed != (FailedAttempts{}) {
+		inv.Failed = c.Failed
+	}
 	for i := range c.Steps {
 		stored, err := m.step(inv, c.Steps, i)
 		if stored || err != nil {

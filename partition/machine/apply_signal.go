@@ -61,6 +61,7 @@ func (m *Machine) signal(c *Signal) (Outcome, error) {
 	}
 	was := inv.Status
 	if cancel {
+		inv.Failed.Counted = 0
 		if err := m.recordCancel(inv); err != nil {
 			return Outcome{}, err
 		}

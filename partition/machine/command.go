@@ -81,6 +81,9 @@ type Progress struct {
 	Pin     Pin
 	Steps   []Step
 	Errors  uint32 // failed attempts since the previous progress, as far as known
+	// Failed replaces the counts of the record, unless it is zero; from feature level 4 on. They
+	// include Errors.
+	Failed FailedAttempts
 }
 
 // StepKind determines which fields of a Step are used.
@@ -113,8 +116,7 @@ type Step struct {
 	// attempts that the retry policy still allows; from feature level 3 on.
 	Unretryable bool
 	// Attempts is the number of attempts that have failed before a StepPause, StepFail or
-	// StepRetry, since the invocation was admitted or another leader took over; from feature
-	// level 4 on.
+	// StepRetry, since the invocation was admitted; from feature level 4 on.
 	Attempts uint32
 	// Cause identifies the cause of Failure, so that failures with the same cause have the
 	// same one; 0: unknown. From feature level 4 on.

@@ -300,6 +300,10 @@ func (h *history) drawProgress(p int) {
 		stale = true
 	}
 	c.Steps = h.drawSteps(inv)
+	if h.full && h.level >= feature.Level4 && h.chance(20) {
+		n := uint32(h.number("failed", 1, 5))
+		c.Errors, c.Failed = 1, machine.FailedAttempts{Total: inv.Failed.Total + n, Counted: n, SinceCommand: n}
+	}
 	outcome := h.apply(p, c)
 	require.Equal(h, stale, outcome.Code == machine.Stale)
 	require.NotEqual(h, machine.Invalid, outcome.Code)

@@ -114,7 +114,10 @@ type Invocation struct {
 
 	// Attempt fences attempts: it grows, within the partition, each time an invocation is
 	// admitted to run. Progress of another attempt is refused.
-	Attempt  uint64
+	Attempt uint64
+	// Failed counts the failed attempts as last reported, from which a new leader continues; zero
+	// below feature level 4.
+	Failed   FailedAttempts
 	Pin      Pin
 	Length   uint32 // journal entries
 	Commands uint32 // journal entries that are commands
@@ -162,6 +165,13 @@ type Invocation struct {
 	ExpiresAt int64           // when the record is purged, once Completed
 	Priority  uint8           // among invocations that wait for the same slots, 0 to flowcontrol.Priorities-1
 	Flow      *Flow           // nil without a scope; never modified in place
+}
+
+// FailedAttempts counts the failed attempts of an invocation since it was last admitted.
+type FailedAttempts struct {
+	Total        uint32
+	Counted      uint32 // by the retry policy, which resumes and cancels begin again
+	SinceCommand uint32 // those that reached the endpoint, since the last journal command
 }
 
 // Waiting reports whether the invocation waits to run for the first time.

@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"fmt"
 	"strings"
 
 	"platform/internal/ids"
@@ -20,6 +21,12 @@ func (w *world) progress(a arguments) *machine.Progress {
 	c.Attempt = uint64(a.number("attempt", int64(c.Attempt)))
 	if pin := a.text("pin", ""); pin != "" {
 		c.Pin = machine.Pin{Deployment: ids.Deployment(pin), Protocol: 6}
+	}
+	if text := a.text("failed", ""); text != "" { // total/counted/since-command
+		f := &c.Failed
+		if _, err := fmt.Sscanf(text, "%d/%d/%d", &f.Total, &f.Counted, &f.SinceCommand); err != nil {
+			a.d.Fatalf(a.t, "failed=%s: %v", text, err)
+		}
 	}
 	for _, words := range a.lines() {
 		c.Steps = append(c.Steps, w.step(arguments{a.t, a.d}, words))

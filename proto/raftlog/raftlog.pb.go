@@ -1787,6 +1787,7 @@ type Progress struct {
 	Pin           *Pin                   `protobuf:"bytes,3,opt,name=pin,proto3" json:"pin,omitempty"`
 	Steps         []*Step                `protobuf:"bytes,4,rep,name=steps,proto3" json:"steps,omitempty"`
 	Errors        uint32                 `protobuf:"varint,5,opt,name=errors,proto3" json:"errors,omitempty"`
+	Failed        *FailedAttempts        `protobuf:"bytes,6,opt,name=failed,proto3" json:"failed,omitempty"` // from level 4 on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1856,6 +1857,73 @@ func (x *Progress) GetErrors() uint32 {
 	return 0
 }
 
+func (x *Progress) GetFailed() *FailedAttempts {
+	if x != nil {
+		return x.Failed
+	}
+	return nil
+}
+
+type FailedAttempts struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Total         uint32                 `protobuf:"varint,1,opt,name=total,proto3" json:"total,omitempty"`
+	Counted       uint32                 `protobuf:"varint,2,opt,name=counted,proto3" json:"counted,omitempty"`
+	SinceCommand  uint32                 `protobuf:"varint,3,opt,name=since_command,json=sinceCommand,proto3" json:"since_command,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FailedAttempts) Reset() {
+	*x = FailedAttempts{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailedAttempts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailedAttempts) ProtoMessage() {}
+
+func (x *FailedAttempts) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailedAttempts.ProtoReflect.Descriptor instead.
+func (*FailedAttempts) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *FailedAttempts) GetTotal() uint32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *FailedAttempts) GetCounted() uint32 {
+	if x != nil {
+		return x.Counted
+	}
+	return 0
+}
+
+func (x *FailedAttempts) GetSinceCommand() uint32 {
+	if x != nil {
+		return x.SinceCommand
+	}
+	return 0
+}
+
 type Step struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
@@ -1874,7 +1942,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1886,7 +1954,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1899,7 +1967,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{21}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Step) GetKind() uint32 {
@@ -1983,7 +2051,7 @@ type Callee struct {
 
 func (x *Callee) Reset() {
 	*x = Callee{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1995,7 +2063,7 @@ func (x *Callee) String() string {
 func (*Callee) ProtoMessage() {}
 
 func (x *Callee) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2008,7 +2076,7 @@ func (x *Callee) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Callee.ProtoReflect.Descriptor instead.
 func (*Callee) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{22}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Callee) GetId() []byte {
@@ -2041,7 +2109,7 @@ type FireTimers struct {
 
 func (x *FireTimers) Reset() {
 	*x = FireTimers{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2053,7 +2121,7 @@ func (x *FireTimers) String() string {
 func (*FireTimers) ProtoMessage() {}
 
 func (x *FireTimers) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2066,7 +2134,7 @@ func (x *FireTimers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireTimers.ProtoReflect.Descriptor instead.
 func (*FireTimers) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{23}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FireTimers) GetTimers() []*Timer {
@@ -2089,7 +2157,7 @@ type Timer struct {
 
 func (x *Timer) Reset() {
 	*x = Timer{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2101,7 +2169,7 @@ func (x *Timer) String() string {
 func (*Timer) ProtoMessage() {}
 
 func (x *Timer) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2114,7 +2182,7 @@ func (x *Timer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timer.ProtoReflect.Descriptor instead.
 func (*Timer) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{24}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Timer) GetAt() int64 {
@@ -2163,7 +2231,7 @@ type Deliver struct {
 
 func (x *Deliver) Reset() {
 	*x = Deliver{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2175,7 +2243,7 @@ func (x *Deliver) String() string {
 func (*Deliver) ProtoMessage() {}
 
 func (x *Deliver) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2188,7 +2256,7 @@ func (x *Deliver) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deliver.ProtoReflect.Descriptor instead.
 func (*Deliver) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{25}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Deliver) GetFrom() uint32 {
@@ -2222,7 +2290,7 @@ type Acknowledge struct {
 
 func (x *Acknowledge) Reset() {
 	*x = Acknowledge{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2234,7 +2302,7 @@ func (x *Acknowledge) String() string {
 func (*Acknowledge) ProtoMessage() {}
 
 func (x *Acknowledge) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2247,7 +2315,7 @@ func (x *Acknowledge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Acknowledge.ProtoReflect.Descriptor instead.
 func (*Acknowledge) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{26}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Acknowledge) GetTo() uint32 {
@@ -2281,7 +2349,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2293,7 +2361,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2306,7 +2374,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{27}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Message) GetKind() isMessage_Kind {
@@ -2406,7 +2474,7 @@ type Complete struct {
 
 func (x *Complete) Reset() {
 	*x = Complete{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2418,7 +2486,7 @@ func (x *Complete) String() string {
 func (*Complete) ProtoMessage() {}
 
 func (x *Complete) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2431,7 +2499,7 @@ func (x *Complete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Complete.ProtoReflect.Descriptor instead.
 func (*Complete) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{28}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Complete) GetSink() *Sink {
@@ -2469,7 +2537,7 @@ type Signal struct {
 
 func (x *Signal) Reset() {
 	*x = Signal{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2481,7 +2549,7 @@ func (x *Signal) String() string {
 func (*Signal) ProtoMessage() {}
 
 func (x *Signal) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2494,7 +2562,7 @@ func (x *Signal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Signal.ProtoReflect.Descriptor instead.
 func (*Signal) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{29}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Signal) GetTarget() []byte {
@@ -2542,7 +2610,7 @@ type Kill struct {
 
 func (x *Kill) Reset() {
 	*x = Kill{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2554,7 +2622,7 @@ func (x *Kill) String() string {
 func (*Kill) ProtoMessage() {}
 
 func (x *Kill) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2567,7 +2635,7 @@ func (x *Kill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kill.ProtoReflect.Descriptor instead.
 func (*Kill) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{30}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Kill) GetTarget() []byte {
@@ -2596,7 +2664,7 @@ type Attach struct {
 
 func (x *Attach) Reset() {
 	*x = Attach{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2608,7 +2676,7 @@ func (x *Attach) String() string {
 func (*Attach) ProtoMessage() {}
 
 func (x *Attach) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2621,7 +2689,7 @@ func (x *Attach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attach.ProtoReflect.Descriptor instead.
 func (*Attach) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{31}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Attach) GetTarget() []byte {
@@ -2665,7 +2733,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2677,7 +2745,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2690,7 +2758,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{32}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Pause) GetTarget() []byte {
@@ -2738,7 +2806,7 @@ type Resume struct {
 
 func (x *Resume) Reset() {
 	*x = Resume{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2750,7 +2818,7 @@ func (x *Resume) String() string {
 func (*Resume) ProtoMessage() {}
 
 func (x *Resume) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2763,7 +2831,7 @@ func (x *Resume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resume.ProtoReflect.Descriptor instead.
 func (*Resume) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{33}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Resume) GetTarget() []byte {
@@ -2791,7 +2859,7 @@ type Repin struct {
 
 func (x *Repin) Reset() {
 	*x = Repin{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2803,7 +2871,7 @@ func (x *Repin) String() string {
 func (*Repin) ProtoMessage() {}
 
 func (x *Repin) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2816,7 +2884,7 @@ func (x *Repin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repin.ProtoReflect.Descriptor instead.
 func (*Repin) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{34}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Repin) GetDeployment() string {
@@ -2850,7 +2918,7 @@ type Purge struct {
 
 func (x *Purge) Reset() {
 	*x = Purge{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2862,7 +2930,7 @@ func (x *Purge) String() string {
 func (*Purge) ProtoMessage() {}
 
 func (x *Purge) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2875,7 +2943,7 @@ func (x *Purge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Purge.ProtoReflect.Descriptor instead.
 func (*Purge) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{35}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Purge) GetTarget() []byte {
@@ -2906,7 +2974,7 @@ type Restart struct {
 
 func (x *Restart) Reset() {
 	*x = Restart{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2918,7 +2986,7 @@ func (x *Restart) String() string {
 func (*Restart) ProtoMessage() {}
 
 func (x *Restart) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2931,7 +2999,7 @@ func (x *Restart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Restart.ProtoReflect.Descriptor instead.
 func (*Restart) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{36}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Restart) GetTarget() []byte {
@@ -2985,7 +3053,7 @@ type SetRules struct {
 
 func (x *SetRules) Reset() {
 	*x = SetRules{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2997,7 +3065,7 @@ func (x *SetRules) String() string {
 func (*SetRules) ProtoMessage() {}
 
 func (x *SetRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3010,7 +3078,7 @@ func (x *SetRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetRules.ProtoReflect.Descriptor instead.
 func (*SetRules) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{37}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SetRules) GetBook() *RuleBook {
@@ -3036,7 +3104,7 @@ type PauseQueue struct {
 
 func (x *PauseQueue) Reset() {
 	*x = PauseQueue{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3048,7 +3116,7 @@ func (x *PauseQueue) String() string {
 func (*PauseQueue) ProtoMessage() {}
 
 func (x *PauseQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3061,7 +3129,7 @@ func (x *PauseQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseQueue.ProtoReflect.Descriptor instead.
 func (*PauseQueue) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{38}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PauseQueue) GetId() []byte {
@@ -3170,13 +3238,14 @@ type Invocation struct {
 	SignalBytes       uint64                 `protobuf:"varint,46,opt,name=signal_bytes,json=signalBytes,proto3" json:"signal_bytes,omitempty"`                     // from level 4 on
 	AwaitReduced      bool                   `protobuf:"varint,47,opt,name=await_reduced,json=awaitReduced,proto3" json:"await_reduced,omitempty"`                  // from level 4 on
 	ResultInJournal   bool                   `protobuf:"varint,48,opt,name=result_in_journal,json=resultInJournal,proto3" json:"result_in_journal,omitempty"`       // result is empty: it is that of the journal entry output; from level 4 on
+	Failed            *FailedAttempts        `protobuf:"bytes,49,opt,name=failed,proto3" json:"failed,omitempty"`                                                   // from level 4 on
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Invocation) Reset() {
 	*x = Invocation{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3188,7 +3257,7 @@ func (x *Invocation) String() string {
 func (*Invocation) ProtoMessage() {}
 
 func (x *Invocation) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3201,7 +3270,7 @@ func (x *Invocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Invocation.ProtoReflect.Descriptor instead.
 func (*Invocation) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{39}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Invocation) GetId() []byte {
@@ -3540,6 +3609,13 @@ func (x *Invocation) GetResultInJournal() bool {
 	return false
 }
 
+func (x *Invocation) GetFailed() *FailedAttempts {
+	if x != nil {
+		return x.Failed
+	}
+	return nil
+}
+
 type Cause struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -3550,7 +3626,7 @@ type Cause struct {
 
 func (x *Cause) Reset() {
 	*x = Cause{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3562,7 +3638,7 @@ func (x *Cause) String() string {
 func (*Cause) ProtoMessage() {}
 
 func (x *Cause) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3575,7 +3651,7 @@ func (x *Cause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cause.ProtoReflect.Descriptor instead.
 func (*Cause) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{40}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Cause) GetId() uint64 {
@@ -3603,7 +3679,7 @@ type History struct {
 
 func (x *History) Reset() {
 	*x = History{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3615,7 +3691,7 @@ func (x *History) String() string {
 func (*History) ProtoMessage() {}
 
 func (x *History) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3628,7 +3704,7 @@ func (x *History) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use History.ProtoReflect.Descriptor instead.
 func (*History) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{41}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *History) GetFirst() uint32 {
@@ -3667,7 +3743,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3679,7 +3755,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3692,7 +3768,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{42}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Event) GetKind() uint32 {
@@ -3751,7 +3827,7 @@ type PauseRecord struct {
 
 func (x *PauseRecord) Reset() {
 	*x = PauseRecord{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3763,7 +3839,7 @@ func (x *PauseRecord) String() string {
 func (*PauseRecord) ProtoMessage() {}
 
 func (x *PauseRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3776,7 +3852,7 @@ func (x *PauseRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRecord.ProtoReflect.Descriptor instead.
 func (*PauseRecord) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{43}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PauseRecord) GetCause() uint32 {
@@ -3841,7 +3917,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3853,7 +3929,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3866,7 +3942,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{44}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Flow) GetStage() uint32 {
@@ -3963,7 +4039,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3975,7 +4051,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3988,7 +4064,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{45}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Wait) GetLatest() int64 {
@@ -4016,7 +4092,7 @@ type RuleBook struct {
 
 func (x *RuleBook) Reset() {
 	*x = RuleBook{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4028,7 +4104,7 @@ func (x *RuleBook) String() string {
 func (*RuleBook) ProtoMessage() {}
 
 func (x *RuleBook) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4041,7 +4117,7 @@ func (x *RuleBook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleBook.ProtoReflect.Descriptor instead.
 func (*RuleBook) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{46}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RuleBook) GetVersion() uint32 {
@@ -4076,7 +4152,7 @@ type Rule struct {
 
 func (x *Rule) Reset() {
 	*x = Rule{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4088,7 +4164,7 @@ func (x *Rule) String() string {
 func (*Rule) ProtoMessage() {}
 
 func (x *Rule) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4101,7 +4177,7 @@ func (x *Rule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rule.ProtoReflect.Descriptor instead.
 func (*Rule) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{47}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Rule) GetScope() string {
@@ -4184,7 +4260,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4196,7 +4272,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4209,7 +4285,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{48}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Rate) GetCount() uint32 {
@@ -4242,7 +4318,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4254,7 +4330,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4267,7 +4343,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{49}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Counter) GetRunning() uint64 {
@@ -4354,7 +4430,7 @@ type VQueue struct {
 
 func (x *VQueue) Reset() {
 	*x = VQueue{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4366,7 +4442,7 @@ func (x *VQueue) String() string {
 func (*VQueue) ProtoMessage() {}
 
 func (x *VQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4379,7 +4455,7 @@ func (x *VQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VQueue.ProtoReflect.Descriptor instead.
 func (*VQueue) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{50}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *VQueue) GetPaused() bool {
@@ -4526,7 +4602,7 @@ type QueuePause struct {
 
 func (x *QueuePause) Reset() {
 	*x = QueuePause{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4538,7 +4614,7 @@ func (x *QueuePause) String() string {
 func (*QueuePause) ProtoMessage() {}
 
 func (x *QueuePause) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4551,7 +4627,7 @@ func (x *QueuePause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePause.ProtoReflect.Descriptor instead.
 func (*QueuePause) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{51}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *QueuePause) GetBy() string {
@@ -4586,7 +4662,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4598,7 +4674,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4611,7 +4687,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{52}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Lane) GetPriority() uint32 {
@@ -4645,7 +4721,7 @@ type Queued struct {
 
 func (x *Queued) Reset() {
 	*x = Queued{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4657,7 +4733,7 @@ func (x *Queued) String() string {
 func (*Queued) ProtoMessage() {}
 
 func (x *Queued) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4670,7 +4746,7 @@ func (x *Queued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queued.ProtoReflect.Descriptor instead.
 func (*Queued) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{53}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Queued) GetId() []byte {
@@ -4697,7 +4773,7 @@ type Child struct {
 
 func (x *Child) Reset() {
 	*x = Child{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4709,7 +4785,7 @@ func (x *Child) String() string {
 func (*Child) ProtoMessage() {}
 
 func (x *Child) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[54]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4722,7 +4798,7 @@ func (x *Child) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Child.ProtoReflect.Descriptor instead.
 func (*Child) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{54}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Child) GetName() string {
@@ -4749,7 +4825,7 @@ type Promise struct {
 
 func (x *Promise) Reset() {
 	*x = Promise{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4761,7 +4837,7 @@ func (x *Promise) String() string {
 func (*Promise) ProtoMessage() {}
 
 func (x *Promise) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[55]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4774,7 +4850,7 @@ func (x *Promise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Promise.ProtoReflect.Descriptor instead.
 func (*Promise) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{55}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Promise) GetResult() *Result {
@@ -4802,7 +4878,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4814,7 +4890,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[56]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4827,7 +4903,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{56}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *JournalEntry) GetType() uint32 {
@@ -4862,7 +4938,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4874,7 +4950,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[57]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4887,7 +4963,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{57}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Lock) GetHolder() []byte {
@@ -4928,7 +5004,7 @@ type Meta struct {
 
 func (x *Meta) Reset() {
 	*x = Meta{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4940,7 +5016,7 @@ func (x *Meta) String() string {
 func (*Meta) ProtoMessage() {}
 
 func (x *Meta) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[58]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4953,7 +5029,7 @@ func (x *Meta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Meta.ProtoReflect.Descriptor instead.
 func (*Meta) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{58}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Meta) GetEpoch() uint64 {
@@ -5032,7 +5108,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5044,7 +5120,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[59]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5057,7 +5133,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{59}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Target) GetScope() string {
@@ -5107,7 +5183,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5119,7 +5195,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[60]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5132,7 +5208,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{60}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Source) GetKind() uint32 {
@@ -5175,7 +5251,7 @@ type Sink struct {
 
 func (x *Sink) Reset() {
 	*x = Sink{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[61]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5187,7 +5263,7 @@ func (x *Sink) String() string {
 func (*Sink) ProtoMessage() {}
 
 func (x *Sink) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[61]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5200,7 +5276,7 @@ func (x *Sink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sink.ProtoReflect.Descriptor instead.
 func (*Sink) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{61}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Sink) GetCaller() []byte {
@@ -5241,7 +5317,7 @@ type Pin struct {
 
 func (x *Pin) Reset() {
 	*x = Pin{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[62]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5253,7 +5329,7 @@ func (x *Pin) String() string {
 func (*Pin) ProtoMessage() {}
 
 func (x *Pin) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[62]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5266,7 +5342,7 @@ func (x *Pin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pin.ProtoReflect.Descriptor instead.
 func (*Pin) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{62}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Pin) GetDeployment() string {
@@ -5293,7 +5369,7 @@ type Retention struct {
 
 func (x *Retention) Reset() {
 	*x = Retention{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[63]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5305,7 +5381,7 @@ func (x *Retention) String() string {
 func (*Retention) ProtoMessage() {}
 
 func (x *Retention) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[63]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5318,7 +5394,7 @@ func (x *Retention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retention.ProtoReflect.Descriptor instead.
 func (*Retention) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{63}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Retention) GetCompletion() int64 {
@@ -5346,7 +5422,7 @@ type Trace struct {
 
 func (x *Trace) Reset() {
 	*x = Trace{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[64]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5358,7 +5434,7 @@ func (x *Trace) String() string {
 func (*Trace) ProtoMessage() {}
 
 func (x *Trace) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[64]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5371,7 +5447,7 @@ func (x *Trace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trace.ProtoReflect.Descriptor instead.
 func (*Trace) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{64}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Trace) GetParent() string {
@@ -5408,7 +5484,7 @@ type Future struct {
 
 func (x *Future) Reset() {
 	*x = Future{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[65]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5420,7 +5496,7 @@ func (x *Future) String() string {
 func (*Future) ProtoMessage() {}
 
 func (x *Future) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[65]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5433,7 +5509,7 @@ func (x *Future) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Future.ProtoReflect.Descriptor instead.
 func (*Future) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{65}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Future) GetCompletions() []uint32 {
@@ -5481,7 +5557,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[66]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5493,7 +5569,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[66]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5506,7 +5582,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{66}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Result) GetValue() []byte {
@@ -5534,7 +5610,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[67]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5546,7 +5622,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[67]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5559,7 +5635,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{67}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Failure) GetCode() uint32 {
@@ -5593,7 +5669,7 @@ type Metadata struct {
 
 func (x *Metadata) Reset() {
 	*x = Metadata{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[68]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5605,7 +5681,7 @@ func (x *Metadata) String() string {
 func (*Metadata) ProtoMessage() {}
 
 func (x *Metadata) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[68]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5618,7 +5694,7 @@ func (x *Metadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metadata.ProtoReflect.Descriptor instead.
 func (*Metadata) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{68}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Metadata) GetKey() string {
@@ -5650,7 +5726,7 @@ type AttemptFailure struct {
 
 func (x *AttemptFailure) Reset() {
 	*x = AttemptFailure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[69]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5662,7 +5738,7 @@ func (x *AttemptFailure) String() string {
 func (*AttemptFailure) ProtoMessage() {}
 
 func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[69]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5675,7 +5751,7 @@ func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptFailure.ProtoReflect.Descriptor instead.
 func (*AttemptFailure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{69}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *AttemptFailure) GetCode() uint32 {
@@ -5868,13 +5944,18 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x05fresh\x18\x0f \x01(\bR\x05fresh\x12)\n" +
 	"\x10since_leadership\x18\x10 \x01(\x04R\x0fsinceLeadership\x12!\n" +
 	"\fsince_number\x18\x11 \x01(\x04R\vsinceNumberB\x12\n" +
-	"\x10_idempotency_key\"\xa3\x01\n" +
+	"\x10_idempotency_key\"\xdd\x01\n" +
 	"\bProgress\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12'\n" +
 	"\x03pin\x18\x03 \x01(\v2\x15.platform.raftlog.PinR\x03pin\x12,\n" +
 	"\x05steps\x18\x04 \x03(\v2\x16.platform.raftlog.StepR\x05steps\x12\x16\n" +
-	"\x06errors\x18\x05 \x01(\rR\x06errors\"\xda\x02\n" +
+	"\x06errors\x18\x05 \x01(\rR\x06errors\x128\n" +
+	"\x06failed\x18\x06 \x01(\v2 .platform.raftlog.FailedAttemptsR\x06failed\"e\n" +
+	"\x0eFailedAttempts\x12\x14\n" +
+	"\x05total\x18\x01 \x01(\rR\x05total\x12\x18\n" +
+	"\acounted\x18\x02 \x01(\rR\acounted\x12#\n" +
+	"\rsince_command\x18\x03 \x01(\rR\fsinceCommand\"\xda\x02\n" +
 	"\x04Step\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\rR\x04type\x12\x18\n" +
@@ -5972,7 +6053,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\aservice\x18\x05 \x01(\tR\aservice\x12\x16\n" +
 	"\x06paused\x18\x06 \x01(\bR\x06paused\x12\x0e\n" +
 	"\x02by\x18\a \x01(\tR\x02by\x12\x16\n" +
-	"\x06reason\x18\b \x01(\tR\x06reason\"\xd3\r\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\"\x8d\x0e\n" +
 	"\n" +
 	"Invocation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x120\n" +
@@ -6031,7 +6112,8 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x06causes\x18- \x03(\v2\x17.platform.raftlog.CauseR\x06causes\x12!\n" +
 	"\fsignal_bytes\x18. \x01(\x04R\vsignalBytes\x12#\n" +
 	"\rawait_reduced\x18/ \x01(\bR\fawaitReduced\x12*\n" +
-	"\x11result_in_journal\x180 \x01(\bR\x0fresultInJournalB\x12\n" +
+	"\x11result_in_journal\x180 \x01(\bR\x0fresultInJournal\x128\n" +
+	"\x06failed\x181 \x01(\v2 .platform.raftlog.FailedAttemptsR\x06failedB\x12\n" +
 	"\x10_idempotency_key\"-\n" +
 	"\x05Cause\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +
@@ -6241,7 +6323,7 @@ func file_proto_raftlog_raftlog_proto_rawDescGZIP() []byte {
 	return file_proto_raftlog_raftlog_proto_rawDescData
 }
 
-var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
+var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
 var file_proto_raftlog_raftlog_proto_goTypes = []any{
 	(*LogEntry)(nil),        // 0: platform.raftlog.LogEntry
 	(*Command)(nil),         // 1: platform.raftlog.Command
@@ -6264,72 +6346,73 @@ var file_proto_raftlog_raftlog_proto_goTypes = []any{
 	(*Lead)(nil),            // 18: platform.raftlog.Lead
 	(*Invoke)(nil),          // 19: platform.raftlog.Invoke
 	(*Progress)(nil),        // 20: platform.raftlog.Progress
-	(*Step)(nil),            // 21: platform.raftlog.Step
-	(*Callee)(nil),          // 22: platform.raftlog.Callee
-	(*FireTimers)(nil),      // 23: platform.raftlog.FireTimers
-	(*Timer)(nil),           // 24: platform.raftlog.Timer
-	(*Deliver)(nil),         // 25: platform.raftlog.Deliver
-	(*Acknowledge)(nil),     // 26: platform.raftlog.Acknowledge
-	(*Message)(nil),         // 27: platform.raftlog.Message
-	(*Complete)(nil),        // 28: platform.raftlog.Complete
-	(*Signal)(nil),          // 29: platform.raftlog.Signal
-	(*Kill)(nil),            // 30: platform.raftlog.Kill
-	(*Attach)(nil),          // 31: platform.raftlog.Attach
-	(*Pause)(nil),           // 32: platform.raftlog.Pause
-	(*Resume)(nil),          // 33: platform.raftlog.Resume
-	(*Repin)(nil),           // 34: platform.raftlog.Repin
-	(*Purge)(nil),           // 35: platform.raftlog.Purge
-	(*Restart)(nil),         // 36: platform.raftlog.Restart
-	(*SetRules)(nil),        // 37: platform.raftlog.SetRules
-	(*PauseQueue)(nil),      // 38: platform.raftlog.PauseQueue
-	(*Invocation)(nil),      // 39: platform.raftlog.Invocation
-	(*Cause)(nil),           // 40: platform.raftlog.Cause
-	(*History)(nil),         // 41: platform.raftlog.History
-	(*Event)(nil),           // 42: platform.raftlog.Event
-	(*PauseRecord)(nil),     // 43: platform.raftlog.PauseRecord
-	(*Flow)(nil),            // 44: platform.raftlog.Flow
-	(*Wait)(nil),            // 45: platform.raftlog.Wait
-	(*RuleBook)(nil),        // 46: platform.raftlog.RuleBook
-	(*Rule)(nil),            // 47: platform.raftlog.Rule
-	(*Rate)(nil),            // 48: platform.raftlog.Rate
-	(*Counter)(nil),         // 49: platform.raftlog.Counter
-	(*VQueue)(nil),          // 50: platform.raftlog.VQueue
-	(*QueuePause)(nil),      // 51: platform.raftlog.QueuePause
-	(*Lane)(nil),            // 52: platform.raftlog.Lane
-	(*Queued)(nil),          // 53: platform.raftlog.Queued
-	(*Child)(nil),           // 54: platform.raftlog.Child
-	(*Promise)(nil),         // 55: platform.raftlog.Promise
-	(*JournalEntry)(nil),    // 56: platform.raftlog.JournalEntry
-	(*Lock)(nil),            // 57: platform.raftlog.Lock
-	(*Meta)(nil),            // 58: platform.raftlog.Meta
-	(*Target)(nil),          // 59: platform.raftlog.Target
-	(*Source)(nil),          // 60: platform.raftlog.Source
-	(*Sink)(nil),            // 61: platform.raftlog.Sink
-	(*Pin)(nil),             // 62: platform.raftlog.Pin
-	(*Retention)(nil),       // 63: platform.raftlog.Retention
-	(*Trace)(nil),           // 64: platform.raftlog.Trace
-	(*Future)(nil),          // 65: platform.raftlog.Future
-	(*Result)(nil),          // 66: platform.raftlog.Result
-	(*Failure)(nil),         // 67: platform.raftlog.Failure
-	(*Metadata)(nil),        // 68: platform.raftlog.Metadata
-	(*AttemptFailure)(nil),  // 69: platform.raftlog.AttemptFailure
+	(*FailedAttempts)(nil),  // 21: platform.raftlog.FailedAttempts
+	(*Step)(nil),            // 22: platform.raftlog.Step
+	(*Callee)(nil),          // 23: platform.raftlog.Callee
+	(*FireTimers)(nil),      // 24: platform.raftlog.FireTimers
+	(*Timer)(nil),           // 25: platform.raftlog.Timer
+	(*Deliver)(nil),         // 26: platform.raftlog.Deliver
+	(*Acknowledge)(nil),     // 27: platform.raftlog.Acknowledge
+	(*Message)(nil),         // 28: platform.raftlog.Message
+	(*Complete)(nil),        // 29: platform.raftlog.Complete
+	(*Signal)(nil),          // 30: platform.raftlog.Signal
+	(*Kill)(nil),            // 31: platform.raftlog.Kill
+	(*Attach)(nil),          // 32: platform.raftlog.Attach
+	(*Pause)(nil),           // 33: platform.raftlog.Pause
+	(*Resume)(nil),          // 34: platform.raftlog.Resume
+	(*Repin)(nil),           // 35: platform.raftlog.Repin
+	(*Purge)(nil),           // 36: platform.raftlog.Purge
+	(*Restart)(nil),         // 37: platform.raftlog.Restart
+	(*SetRules)(nil),        // 38: platform.raftlog.SetRules
+	(*PauseQueue)(nil),      // 39: platform.raftlog.PauseQueue
+	(*Invocation)(nil),      // 40: platform.raftlog.Invocation
+	(*Cause)(nil),           // 41: platform.raftlog.Cause
+	(*History)(nil),         // 42: platform.raftlog.History
+	(*Event)(nil),           // 43: platform.raftlog.Event
+	(*PauseRecord)(nil),     // 44: platform.raftlog.PauseRecord
+	(*Flow)(nil),            // 45: platform.raftlog.Flow
+	(*Wait)(nil),            // 46: platform.raftlog.Wait
+	(*RuleBook)(nil),        // 47: platform.raftlog.RuleBook
+	(*Rule)(nil),            // 48: platform.raftlog.Rule
+	(*Rate)(nil),            // 49: platform.raftlog.Rate
+	(*Counter)(nil),         // 50: platform.raftlog.Counter
+	(*VQueue)(nil),          // 51: platform.raftlog.VQueue
+	(*QueuePause)(nil),      // 52: platform.raftlog.QueuePause
+	(*Lane)(nil),            // 53: platform.raftlog.Lane
+	(*Queued)(nil),          // 54: platform.raftlog.Queued
+	(*Child)(nil),           // 55: platform.raftlog.Child
+	(*Promise)(nil),         // 56: platform.raftlog.Promise
+	(*JournalEntry)(nil),    // 57: platform.raftlog.JournalEntry
+	(*Lock)(nil),            // 58: platform.raftlog.Lock
+	(*Meta)(nil),            // 59: platform.raftlog.Meta
+	(*Target)(nil),          // 60: platform.raftlog.Target
+	(*Source)(nil),          // 61: platform.raftlog.Source
+	(*Sink)(nil),            // 62: platform.raftlog.Sink
+	(*Pin)(nil),             // 63: platform.raftlog.Pin
+	(*Retention)(nil),       // 64: platform.raftlog.Retention
+	(*Trace)(nil),           // 65: platform.raftlog.Trace
+	(*Future)(nil),          // 66: platform.raftlog.Future
+	(*Result)(nil),          // 67: platform.raftlog.Result
+	(*Failure)(nil),         // 68: platform.raftlog.Failure
+	(*Metadata)(nil),        // 69: platform.raftlog.Metadata
+	(*AttemptFailure)(nil),  // 70: platform.raftlog.AttemptFailure
 }
 var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	1,  // 0: platform.raftlog.LogEntry.commands:type_name -> platform.raftlog.Command
 	18, // 1: platform.raftlog.Command.lead:type_name -> platform.raftlog.Lead
 	19, // 2: platform.raftlog.Command.invoke:type_name -> platform.raftlog.Invoke
 	20, // 3: platform.raftlog.Command.progress:type_name -> platform.raftlog.Progress
-	23, // 4: platform.raftlog.Command.fire_timers:type_name -> platform.raftlog.FireTimers
-	25, // 5: platform.raftlog.Command.deliver:type_name -> platform.raftlog.Deliver
-	26, // 6: platform.raftlog.Command.acknowledge:type_name -> platform.raftlog.Acknowledge
-	29, // 7: platform.raftlog.Command.signal:type_name -> platform.raftlog.Signal
-	30, // 8: platform.raftlog.Command.kill:type_name -> platform.raftlog.Kill
-	32, // 9: platform.raftlog.Command.pause:type_name -> platform.raftlog.Pause
-	33, // 10: platform.raftlog.Command.resume:type_name -> platform.raftlog.Resume
-	35, // 11: platform.raftlog.Command.purge:type_name -> platform.raftlog.Purge
-	36, // 12: platform.raftlog.Command.restart:type_name -> platform.raftlog.Restart
-	37, // 13: platform.raftlog.Command.set_rules:type_name -> platform.raftlog.SetRules
-	38, // 14: platform.raftlog.Command.pause_queue:type_name -> platform.raftlog.PauseQueue
+	24, // 4: platform.raftlog.Command.fire_timers:type_name -> platform.raftlog.FireTimers
+	26, // 5: platform.raftlog.Command.deliver:type_name -> platform.raftlog.Deliver
+	27, // 6: platform.raftlog.Command.acknowledge:type_name -> platform.raftlog.Acknowledge
+	30, // 7: platform.raftlog.Command.signal:type_name -> platform.raftlog.Signal
+	31, // 8: platform.raftlog.Command.kill:type_name -> platform.raftlog.Kill
+	33, // 9: platform.raftlog.Command.pause:type_name -> platform.raftlog.Pause
+	34, // 10: platform.raftlog.Command.resume:type_name -> platform.raftlog.Resume
+	36, // 11: platform.raftlog.Command.purge:type_name -> platform.raftlog.Purge
+	37, // 12: platform.raftlog.Command.restart:type_name -> platform.raftlog.Restart
+	38, // 13: platform.raftlog.Command.set_rules:type_name -> platform.raftlog.SetRules
+	39, // 14: platform.raftlog.Command.pause_queue:type_name -> platform.raftlog.PauseQueue
 	15, // 15: platform.raftlog.Command.digest:type_name -> platform.raftlog.Digest
 	3,  // 16: platform.raftlog.Command.ingest:type_name -> platform.raftlog.Ingest
 	7,  // 17: platform.raftlog.Command.put_position:type_name -> platform.raftlog.PutPosition
@@ -6350,67 +6433,69 @@ var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	14, // 32: platform.raftlog.DropDeadLetters.letters:type_name -> platform.raftlog.DeadLetterID
 	16, // 33: platform.raftlog.Digest.scan:type_name -> platform.raftlog.DigestScan
 	17, // 34: platform.raftlog.Digest.agreed:type_name -> platform.raftlog.DigestResult
-	59, // 35: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
-	60, // 36: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
-	61, // 37: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
-	64, // 38: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
-	63, // 39: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
-	62, // 40: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
-	21, // 41: platform.raftlog.Progress.steps:type_name -> platform.raftlog.Step
-	22, // 42: platform.raftlog.Step.callee:type_name -> platform.raftlog.Callee
-	65, // 43: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
-	69, // 44: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
-	63, // 45: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
-	24, // 46: platform.raftlog.FireTimers.timers:type_name -> platform.raftlog.Timer
-	27, // 47: platform.raftlog.Deliver.messages:type_name -> platform.raftlog.Message
-	19, // 48: platform.raftlog.Message.invoke:type_name -> platform.raftlog.Invoke
-	28, // 49: platform.raftlog.Message.complete:type_name -> platform.raftlog.Complete
-	29, // 50: platform.raftlog.Message.signal:type_name -> platform.raftlog.Signal
-	30, // 51: platform.raftlog.Message.kill:type_name -> platform.raftlog.Kill
-	31, // 52: platform.raftlog.Message.attach:type_name -> platform.raftlog.Attach
-	61, // 53: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
-	66, // 54: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
-	66, // 55: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
-	61, // 56: platform.raftlog.Kill.sink:type_name -> platform.raftlog.Sink
-	61, // 57: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
-	59, // 58: platform.raftlog.Attach.named:type_name -> platform.raftlog.Target
-	69, // 59: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
-	34, // 60: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
-	34, // 61: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
-	46, // 62: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
-	59, // 63: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
-	60, // 64: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
-	64, // 65: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
-	63, // 66: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
-	62, // 67: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
-	65, // 68: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
-	61, // 69: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
-	66, // 70: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
-	69, // 71: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
-	44, // 72: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
-	43, // 73: platform.raftlog.Invocation.last_pause:type_name -> platform.raftlog.PauseRecord
-	41, // 74: platform.raftlog.Invocation.history:type_name -> platform.raftlog.History
-	40, // 75: platform.raftlog.Invocation.causes:type_name -> platform.raftlog.Cause
-	69, // 76: platform.raftlog.Event.failure:type_name -> platform.raftlog.AttemptFailure
-	43, // 77: platform.raftlog.Event.pause:type_name -> platform.raftlog.PauseRecord
-	45, // 78: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
-	45, // 79: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
-	45, // 80: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
-	47, // 81: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
-	48, // 82: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
-	51, // 83: platform.raftlog.Counter.pause:type_name -> platform.raftlog.QueuePause
-	52, // 84: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
-	51, // 85: platform.raftlog.VQueue.pause:type_name -> platform.raftlog.QueuePause
-	66, // 86: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
-	61, // 87: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
-	65, // 88: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
-	67, // 89: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
-	68, // 90: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
-	91, // [91:91] is the sub-list for method output_type
-	91, // [91:91] is the sub-list for method input_type
-	91, // [91:91] is the sub-list for extension type_name
-	91, // [91:91] is the sub-list for extension extendee
-	0,  // [0:91] is the sub-list for field type_name
+	60, // 35: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
+	61, // 36: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
+	62, // 37: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
+	65, // 38: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
+	64, // 39: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
+	63, // 40: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
+	22, // 41: platform.raftlog.Progress.steps:type_name -> platform.raftlog.Step
+	21, // 42: platform.raftlog.Progress.failed:type_name -> platform.raftlog.FailedAttempts
+	23, // 43: platform.raftlog.Step.callee:type_name -> platform.raftlog.Callee
+	66, // 44: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
+	70, // 45: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
+	64, // 46: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
+	25, // 47: platform.raftlog.FireTimers.timers:type_name -> platform.raftlog.Timer
+	28, // 48: platform.raftlog.Deliver.messages:type_name -> platform.raftlog.Message
+	19, // 49: platform.raftlog.Message.invoke:type_name -> platform.raftlog.Invoke
+	29, // 50: platform.raftlog.Message.complete:type_name -> platform.raftlog.Complete
+	30, // 51: platform.raftlog.Message.signal:type_name -> platform.raftlog.Signal
+	31, // 52: platform.raftlog.Message.kill:type_name -> platform.raftlog.Kill
+	32, // 53: platform.raftlog.Message.attach:type_name -> platform.raftlog.Attach
+	62, // 54: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
+	67, // 55: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
+	67, // 56: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
+	62, // 57: platform.raftlog.Kill.sink:type_name -> platform.raftlog.Sink
+	62, // 58: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
+	60, // 59: platform.raftlog.Attach.named:type_name -> platform.raftlog.Target
+	70, // 60: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
+	35, // 61: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
+	35, // 62: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
+	47, // 63: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
+	60, // 64: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
+	61, // 65: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
+	65, // 66: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
+	64, // 67: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
+	63, // 68: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
+	66, // 69: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
+	62, // 70: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
+	67, // 71: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
+	70, // 72: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
+	45, // 73: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
+	44, // 74: platform.raftlog.Invocation.last_pause:type_name -> platform.raftlog.PauseRecord
+	42, // 75: platform.raftlog.Invocation.history:type_name -> platform.raftlog.History
+	41, // 76: platform.raftlog.Invocation.causes:type_name -> platform.raftlog.Cause
+	21, // 77: platform.raftlog.Invocation.failed:type_name -> platform.raftlog.FailedAttempts
+	70, // 78: platform.raftlog.Event.failure:type_name -> platform.raftlog.AttemptFailure
+	44, // 79: platform.raftlog.Event.pause:type_name -> platform.raftlog.PauseRecord
+	46, // 80: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
+	46, // 81: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
+	46, // 82: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
+	48, // 83: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
+	49, // 84: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
+	52, // 85: platform.raftlog.Counter.pause:type_name -> platform.raftlog.QueuePause
+	53, // 86: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
+	52, // 87: platform.raftlog.VQueue.pause:type_name -> platform.raftlog.QueuePause
+	67, // 88: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
+	62, // 89: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
+	66, // 90: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
+	68, // 91: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
+	69, // 92: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
+	93, // [93:93] is the sub-list for method output_type
+	93, // [93:93] is the sub-list for method input_type
+	93, // [93:93] is the sub-list for extension type_name
+	93, // [93:93] is the sub-list for extension extendee
+	0,  // [0:93] is the sub-list for field type_name
 }
 
 func init() { file_proto_raftlog_raftlog_proto_init() }
@@ -6441,23 +6526,23 @@ func file_proto_raftlog_raftlog_proto_init() {
 		(*Command_DropDeadLetters)(nil),
 	}
 	file_proto_raftlog_raftlog_proto_msgTypes[19].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[27].OneofWrappers = []any{
+	file_proto_raftlog_raftlog_proto_msgTypes[28].OneofWrappers = []any{
 		(*Message_Invoke)(nil),
 		(*Message_Complete)(nil),
 		(*Message_Signal)(nil),
 		(*Message_Kill)(nil),
 		(*Message_Attach)(nil),
 	}
-	file_proto_raftlog_raftlog_proto_msgTypes[39].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[47].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[69].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[40].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[48].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[70].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_raftlog_raftlog_proto_rawDesc), len(file_proto_raftlog_raftlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   70,
+			NumMessages:   71,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

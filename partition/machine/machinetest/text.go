@@ -43,6 +43,7 @@ func (n Names) invocation(inv *machine.Invocation) string {
 	for _, c := range inv.Causes {
 		field("cause", fmt.Sprintf("%d@%d", c.ID, c.Since), true)
 	}
+	field("failed", fmt.Sprintf("%d/%d/%d", inv.Failed.Total, inv.Failed.Counted, inv.Failed.SinceCommand), inv.Failed != machine.FailedAttempts{})
 	field("signalled", "yes", inv.Signalled)
 	field("seen", inv.Seen, inv.Signalled)
 	field("killed", "yes", inv.Killed)

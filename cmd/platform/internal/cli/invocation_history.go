@@ -28,7 +28,7 @@ func (a *app) history(events []client.Event) {
 		switch e.Type {
 		case "TransientError":
 			if n := e.Content.Attempts; n > 0 && n <= attempts {
-				a.Print.Printf("  %s\n", a.Print.Dim("(attempts are counted from 1 again: it was suspended in between, or its partition has another leader)"))
+				a.Print.Printf("  %s\n", a.Print.Dim("(attempts are counted from 1 again: it was suspended or cancelled in between)"))
 			}
 			attempts = e.Content.Attempts
 		case "Resumed":

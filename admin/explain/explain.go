@@ -209,12 +209,17 @@ func (e *explainer) ready() {
 	if e.undeployed() {
 		return
 	}
+	e.waitsForNode("It is ready")
+}
+
+// waitsForNode explains why an attempt that is due does not start.
+func (e *explainer) waitsForNode(due string) {
 	if since := e.row.Time("throttled_since"); !since.IsZero() {
-		e.summary("It is ready, but the node that leads its partition has started as many attempts as worker.invoker.invocation-throttling permits. Attempts have been waiting since %s.", e.when(since))
+		e.summary("%s, but the node that leads its partition has started as many attempts as worker.invoker.invocation-throttling permits. Attempts have been waiting since %s.", due, e.when(since))
 		e.next("Nothing, if it starts within seconds: services take turns. Otherwise raise the rate in the configuration of the nodes.")
 		return
 	}
-	e.summary("It is ready and waits for a free slot of the node that leads its partition.")
+	e.summary("%s and waits for a free slot of the node that leads its partition.", due)
 	e.next("Nothing, if it starts within seconds. Otherwise the node has reached its limits: see worker.invoker.concurrent-invocations-limit, memory-limit and invocation-throttling of the server.")
 }
 
@@ -243,8 +248,9 @@ func (e *explainer) running(ctx context.Context) error {
 	if !first.IsZero() && latest.Sub(first) >= time.Second {
 		e.detail("First start", "It first started at %s.", e.when(first))
 	}
-	if n := e.row.Number("retry_count"); n > 1 {
-		e.detail("Attempts", "The attempt before failed: %s", Brief(e.row.Text("last_failure"), e.ID))
+	// A new leader knows how many attempts have failed, but not why.
+	if failure := e.row.Text("last_failure"); failure != "" && e.row.Number("retry_count") > 1 {
+		e.detail("Attempts", "The attempt before failed: %s", Brief(failure, e.ID))
 	}
 	if since := e.row.Time("throttled_since"); !since.IsZero() {
 		e.detail("Throttling", "The handler has sent a command, which waits since %s because the handlers of the node have sent as many as worker.invoker.action-throttling permits. Its timeouts do not pass meanwhile.", e.when(since))

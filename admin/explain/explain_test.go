@@ -342,6 +342,23 @@ func TestExplanations(t *testing.T) {
 			summary: "It is ready, but the node that leads its partition has started as many attempts as worker.invoker.invocation-throttling permits. Attempts have been waiting since 2026-11-20T18:21:10.000Z (29s ago).",
 			steps:   []string{"Nothing, if it starts within seconds: services take turns. Otherwise raise the rate in the configuration of the nodes."},
 		},
+		"backing off, throttled": {
+			row:     `"status":"backing-off","retry_count":3,"target_service_name":"S","last_failure":"boom","throttled_since":"2026-11-20T18:21:10Z"`,
+			summary: "Its last attempt failed. The next one is due, but the node that leads its partition has started as many attempts as worker.invoker.invocation-throttling permits. Attempts have been waiting since 2026-11-20T18:21:10.000Z (29s ago).",
+			details: []string{"Attempts: 3 attempts so far.", "Last failure: The last attempt failed: boom"},
+			steps:   []string{"Nothing, if it starts within seconds: services take turns. Otherwise raise the rate in the configuration of the nodes."},
+		},
+		"backing off, the next attempt waits for a slot under a new leader": {
+			row:     `"status":"backing-off","retry_count":3,"target_service_name":"S"`,
+			summary: "Its last attempt failed. The next one is due and waits for a free slot of the node that leads its partition.",
+			details: []string{"Attempts: 3 attempts so far."},
+			steps:   []string{"Nothing, if it starts within seconds. Otherwise the node has reached its limits: see worker.invoker.concurrent-invocations-limit, memory-limit and invocation-throttling of the server."},
+		},
+		"running again under a new leader": {
+			row:     `"status":"running","last_start_at":"2026-11-20T18:21:00Z","retry_count":4,"last_attempt_deployment_id":"dp_1b"`,
+			summary: "Attempt 4 is in progress, since 2026-11-20T18:21:00.000Z (39s ago), on dp_1b.",
+			steps:   []string{"`platform invocations describe ID` shows its journal."},
+		},
 		"running, throttled": {
 			row:     `"status":"running","last_start_at":"2026-11-20T18:21:00Z","last_attempt_deployment_id":"dp_1b","throttled_since":"2026-11-20T18:21:10Z"`,
 			summary: "An attempt is in progress, since 2026-11-20T18:21:00.000Z (39s ago), on dp_1b.",

@@ -57,7 +57,12 @@ const (
 )
 
 func (e *explainer) backingOff() {
-	e.summary("Its last attempt failed; the next one starts at %s.", e.when(e.row.Time("next_retry_at")))
+	next := e.row.Time("next_retry_at")
+	if next.IsZero() {
+		e.waitsForNode("Its last attempt failed. The next one is due")
+	} else {
+		e.summary("Its last attempt failed; the next one starts at %s.", e.when(next))
+	}
 	e.detail("Attempts", "%s so far.", units.Counted(max(1, e.row.Number("retry_count")), "attempt"))
 	e.failure()
 	e.undeployed()
@@ -71,7 +76,9 @@ func (e *explainer) backingOff() {
 		e.next("It is retried automatically, but each attempt fails until code with the steps of its journal runs at the address.")
 		return
 	}
-	e.next("It is retried automatically. `platform invocations resume %s` retries it immediately.", e.ID)
+	if !next.IsZero() {
+		e.next("It is retried automatically. `platform invocations resume %s` retries it immediately.", e.ID)
+	}
 }
 
 // elsewhere suggests how to continue an invocation on another deployment: with code that matches

@@ -164,7 +164,11 @@ func (e *explainer) requests() {
 		return
 	}
 	if at := e.row.Time("cancel_requested_at"); !at.IsZero() {
-		e.earlier("Cancellation", "Its cancellation was requested at %s; the handler gets it at its next await point.", e.when(at))
+		if e.Status == "suspended" && e.row.Time("modified_at").After(at) {
+			e.earlier("Cancellation", "Its cancellation was requested at %s. It has been suspended since then: what it waits for now is not ended by that, for example because the handler cleans up.", e.when(at))
+		} else {
+			e.earlier("Cancellation", "Its cancellation was requested at %s; the handler gets it at its next await point.", e.when(at))
+		}
 		if e.Status == "backing-off" {
 			e.next("Attempts that fail before an await point are retried and do not notice the cancellation.")
 		}

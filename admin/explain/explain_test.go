@@ -244,6 +244,12 @@ func TestExplanations(t *testing.T) {
 			waits:   []string{"promise approved: the promise approved of the workflow"},
 			steps:   []string{"Another handler of the workflow completes the promise.", "`platform invocations describe ID` shows its journal."},
 		},
+		"suspended again after a cancellation": {
+			row:     `"status":"suspended","modified_at":"2026-11-20T18:21:38Z","cancel_requested_at":"2026-11-20T18:21:37Z"`,
+			summary: "It is suspended, without a connection to the handler.",
+			details: []string{"Cancellation: Its cancellation was requested at 2026-11-20T18:21:37.000Z (2s ago). It has been suspended since then: what it waits for now is not ended by that, for example because the handler cleans up."},
+			steps:   []string{"`platform invocations describe ID` shows its journal.", "`platform invocations kill ID` ends it now, without the handler."},
+		},
 		"running, waiting for a promise, cancelled": {
 			row: `"status":"running","last_start_at":"2026-11-20T18:21:38Z","target_service_name":"S","pinned_service_protocol_version":6,"cancel_requested_at":"2026-11-20T18:21:38Z"`,
 			tables: tables{

@@ -102,6 +102,16 @@ func TestStatusOfARunningInvocationDistinguishesItsStarts(t *testing.T) {
 	require.Regexp(t, `^running for 1h.*, attempt 3, first started 2h.* ago$`, a.statusText(inv))
 }
 
+// A handler that has suspended after a cancel has got it, or does not await it.
+func TestStatusOfACancelledInvocationThatIsSuspended(t *testing.T) {
+	a := &app{App: &command.App{Print: term.New(&bytes.Buffer{}, func(string) string { return "" }, false, term.Human)}}
+	now := time.Now()
+	inv := client.Invocation{Status: "suspended", ModifiedAt: now.Add(-time.Minute), CancelRequestedAt: now}
+	require.Regexp(t, `, the handler gets it at its next await point$`, a.statusText(inv))
+	inv.ModifiedAt, inv.CancelRequestedAt = inv.CancelRequestedAt, inv.ModifiedAt
+	require.Regexp(t, `, which does not end what it waits for now$`, a.statusText(inv))
+}
+
 func TestSuggestionsUseTheCommandThatWasStarted(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "platform"), []byte("#!/bin/sh\n"), 0o755))

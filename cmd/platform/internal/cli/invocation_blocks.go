@@ -100,7 +100,12 @@ func (a *app) statusText(inv client.Invocation) string {
 		}
 	}
 	if inv.Status != "completed" && !inv.CancelRequestedAt.IsZero() {
-		status += ", cancellation requested at " + a.Print.Time(inv.CancelRequestedAt) + ", the handler gets it at its next await point"
+		status += ", cancellation requested at " + a.Print.Time(inv.CancelRequestedAt)
+		if inv.Status == "suspended" && inv.ModifiedAt.After(inv.CancelRequestedAt) {
+			status += ", which does not end what it waits for now"
+		} else {
+			status += ", the handler gets it at its next await point"
+		}
 	}
 	return status
 }

@@ -26,13 +26,15 @@ const groupPrefix = "fg_"
 
 func (g GroupID) String() string { return groupPrefix + hex.EncodeToString(g[:]) }
 
-// ParseGroup reads the text form of a group ID.
+// ParseGroup reads the text form of a group ID. The zero ID, with which a filter would select all
+// invocations, is none.
 func ParseGroup(text string) (g GroupID, err error) {
 	digits, ok := strings.CutPrefix(text, groupPrefix)
-	if b, err := hex.DecodeString(digits); ok && err == nil && len(b) == len(g) && digits == strings.ToLower(digits) {
+	b, err := hex.DecodeString(digits)
+	if ok && err == nil && len(b) == len(g) && digits == strings.ToLower(digits) && !GroupID(b).IsZero() {
 		return GroupID(b), nil
 	}
-	return g, errors.New("the ID of a failure group is " + groupPrefix + " and 16 hexadecimal digits")
+	return g, errors.New("the ID of a failure group is " + groupPrefix + " and 16 hexadecimal digits, not all 0")
 }
 
 // groupKey is what the failures of a group have in common.

@@ -412,7 +412,7 @@ func TestGroupIDsRoundTrip(t *testing.T) {
 	parsed, err := ParseGroup(id.String())
 	require.NoError(t, err)
 	require.Equal(t, id, parsed)
-	for _, bad := range []string{"", "fg_", "fg_12", "fg_00000000000000zz", "xx_0000000000000000", "fg_00000000000000AB"} {
+	for _, bad := range []string{"", "fg_", "fg_12", "fg_00000000000000zz", "xx_0000000000000000", "fg_00000000000000AB", GroupID{}.String()} {
 		_, err := ParseGroup(bad)
 		require.Error(t, err, bad)
 	}

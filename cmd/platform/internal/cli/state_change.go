@@ -220,10 +220,15 @@ func (a *app) told(ctx context.Context, object client.Object, made client.StateC
 		return
 	}
 	a.Print.Printf("%s The state update is queued and applied when the key is free (operation %s).\n", a.Print.Green("[OK]:"), made.ID)
-	if detail, _, err := a.Client.Object(ctx, object); err == nil && detail.Holder != "" {
-		a.Say("%[1]s holds the key: `platform explain %[1]s` shows why. If it fails because of the state, `platform invocations kill %[1]s` ends it, "+
-			"and `platform invocations restart-as-new %[1]s` runs it again with the changed state.", detail.Holder)
+	detail, _, err := a.Client.Object(ctx, object)
+	if err != nil || detail.Holder == "" {
+		return
 	}
+	remedy := ""
+	if service, _, err := a.Client.Service(ctx, object.Service); err == nil && service.Type != "Workflow" { // which runs once
+		remedy = " If it fails because of the state, `platform invocations kill %[1]s` ends it, and `platform invocations restart-as-new %[1]s` runs it again with the changed state."
+	}
+	a.Say("%[1]s holds the key: `platform explain %[1]s` shows why."+remedy, detail.Holder)
 }
 
 func (a *app) stateClear() *cobra.Command {

@@ -30,6 +30,27 @@ export async function testObjects(w) {
     await t.close()
   })
 
+  await test('a change of the state waits for the invocation that holds the key', async () => {
+    await w.call('Cart/held/set', { amount: 12 })
+    const id = await w.send('Cart/held/hold', '1h')
+    await until('the key is held', async () => (await w.api('/objects/Cart/held')).held_by === id)
+    const t = await open(w, '/ui/objects/Cart/held')
+    await t.page.getByRole('button', { name: 'Edit amount' }).click()
+    await t.page.locator('.cm-content').click()
+    await t.page.keyboard.press('Control+a')
+    await t.page.keyboard.type('13')
+    await t.page.getByRole('button', { name: 'Review' }).click()
+    await t.page.getByRole('button', { name: 'Save' }).click()
+    await t.page.getByText('will be changed when the invocation that holds the key ends').waitFor()
+    const row = t.page.getByRole('table', { name: 'Waiting' }).locator('tbody tr').first()
+    await row.getByText('change of the state').waitFor()
+    assert.equal(await row.getByRole('link').count(), 0)
+    await w.api(`/invocations/${id}/kill`, { method: 'PATCH' })
+    await t.page.locator('.state-preview').getByText('13').waitFor()
+    noProblems(t)
+    await t.close()
+  })
+
   await test('the state of an object unfolds in the list', async () => {
     await w.call('Cart/unfold/set', { amount: 12, [hostile[0]]: hostile[1] })
     const t = await open(w, '/ui/objects?service=Cart&prefix=unfold')

@@ -36,12 +36,13 @@ export async function readState({ service, key, scope }: ObjectName, signal?: Ab
   return { version: answer.version, values: answer.state.map((e) => ({ key: e.key, bytes: fromBase64(e.value), text: e.value_utf8 })) }
 }
 
-/** Replaces the state. Values that are not text are sent as bytes. */
+/** Replaces the state, and says so. Values that are not text are sent as bytes. If an invocation holds the key, the change waits for it. */
 export async function writeState({ service, key, scope }: ObjectName, version: string, values: Pick<Value, 'key' | 'bytes' | 'text'>[]): Promise<void> {
-  await request(`/services/${segment(service)}/state?wait=true`, {
+  const { status } = await request<{ status: string }>(`/services/${segment(service)}/state`, {
     method: 'POST', timeout: 30_000,
     body: { object_key: key, version, ...(scope ? { scope } : {}), new_state: Object.fromEntries(values.map((v) => [v.key, v.text ?? [...v.bytes]])) },
   })
+  toast('ok', status === 'queued' ? 'The state will be changed when the invocation that holds the key ends' : 'The state was changed')
 }
 
 /** An entry that is being edited; without value it is new. */
@@ -106,7 +107,6 @@ function EditState({ object, state, first, close }: { object: ObjectName; state:
     setBusy(true)
     setError(undefined)
     writeState(object, state.version, edited(state, drafts)).then(() => {
-      toast('ok', 'The state was changed')
       refreshAll()
       close()
     }, (err: Error) => {

@@ -13,7 +13,7 @@ import { href, query, segment, setQuery, type Match } from '../router.ts'
 import { refusalOf } from '../session.ts'
 import { Button, Elapsed, Empty, InvocationID, Loaded, PageHead, Pill, Section, Status, Time, resultOf, typeName } from '../ui/basic.tsx'
 import { Icon } from '../ui/icons.tsx'
-import { ask, toast } from '../ui/overlay.tsx'
+import { ask } from '../ui/overlay.tsx'
 import { PayloadView } from '../ui/payload.tsx'
 import { Table } from '../ui/table.tsx'
 import { editState, readState, writeState, type State, type Value } from './edit-state.tsx'
@@ -38,6 +38,8 @@ export function ObjectPage({ params }: { params: Match }) {
     const page = await get<InvocationPage>(withQuery('/invocations', new URLSearchParams([['status', 'pending'], ['service', service], ['key', key], ...(scope ? [['scope', scope]] : []), ['oldest_first', 'true'], ['limit', '100']])), s)
     return new Map(page.invocations.map((i) => [i.id, i]))
   }, { every: 3000, topics: ['invocations'] })
+  // Changes of the state wait in the queue, too, and are no invocations.
+  const isChange = (r: { of: Invocation | undefined }): boolean => !r.of && waiting.data !== undefined && waiting.data.size < 100
   const missing = info.error instanceof APIError && info.error.status === 404
   if (missing) return <Empty title="This service does not exist" icon="state" page><p class="mono">{service}</p><p><a href={href('/objects')}>All objects</a></p></Empty>
   const remove = (current: State, value?: Value): void => void ask({
@@ -45,7 +47,6 @@ export function ObjectPage({ params }: { params: Match }) {
     body: <><p class="mono wrap"><bdi>{service}/{key}</bdi></p><p>{value ? 'The entry is removed from the state.' : `${plural(current.values.length, 'entry', 'entries')} are removed.`} The change waits for the invocation that holds the key, and is refused if the state changes first.</p></>,
   }, async () => {
     await writeState(name, current.version, value ? current.values.filter((v) => v.key !== value.key) : [])
-    toast('ok', 'The state was changed')
     refreshAll()
   })
   const o = object.data
@@ -80,10 +81,10 @@ export function ObjectPage({ params }: { params: Match }) {
       )}
       {o && o.queue.length > 0 && (
         <Section title="Waiting for the key" count={formatCount(o.waiting ?? o.queue.length)} flush>
-          <Table label="Waiting" rows={o.queue.map((id, n) => ({ id, n: n + 1, of: waiting.data?.get(id) }))} keyOf={(r) => r.id} hrefOf={(r) => href(`/invocations/${segment(r.id)}`)} columns={[
+          <Table label="Waiting" rows={o.queue.map((id, n) => ({ id, n: n + 1, of: waiting.data?.get(id) }))} keyOf={(r) => r.id} hrefOf={(r) => (isChange(r) ? undefined : href(`/invocations/${segment(r.id)}`))} columns={[
             { id: 'n', title: '#', class: 'fit num', cell: (r) => r.n },
-            { id: 'handler', title: 'Handler', class: 'fill', cell: (r) => (r.of ? <HandlerLink of={r.of} /> : <span class="faint">–</span>) },
-            { id: 'id', title: 'Id', class: 'c-idcol', cell: (r) => <InvocationID id={r.id} /> },
+            { id: 'handler', title: 'Handler', class: 'fill', cell: (r) => (r.of ? <HandlerLink of={r.of} /> : <span class="faint">{isChange(r) ? 'change of the state' : '–'}</span>) },
+            { id: 'id', title: 'Id', class: 'c-idcol', cell: (r) => (isChange(r) ? <span class="mono">{r.id}</span> : <InvocationID id={r.id} />) },
             { id: 'since', title: 'Waiting for', class: 'fit num', cell: (r) => (r.of ? <Elapsed from={r.of.created_at} /> : <span class="faint">–</span>) },
           ]} />
           {(o.waiting ?? 0) > o.queue.length && <p class="section-note">{formatCount(o.waiting! - o.queue.length)} more wait behind these.</p>}

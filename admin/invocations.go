@@ -123,6 +123,7 @@ type Invocation struct {
 	LastPause             *Pause         `json:"last_pause,omitempty"`
 	LastFailure           string         `json:"last_failure,omitempty"`
 	LastFailureErrorCode  string         `json:"last_failure_error_code,omitempty"`
+	LastAttemptDeployment ids.Deployment `json:"last_attempt_deployment_id,omitempty"` // known to the current leader only, as is the server
 	LastAttemptServer     string         `json:"last_attempt_server,omitempty"`
 	AwaitingOn            *Await         `json:"awaiting_on,omitempty"`       // if suspended; if running, when the SDK reports it
 	AwaitingSince         rest.Timestamp `json:"awaiting_since,omitzero"`     // present with awaiting_on; of a running invocation, when it was last active

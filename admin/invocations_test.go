@@ -66,7 +66,7 @@ func fullInvocation() *Invocation {
 		RunningAt: 1_700_000_000_004, CompletedAt: 1_700_000_000_005,
 		IdempotencyKey: ptr(""), InvokedBy: "service", InvokedByID: "inv_x", InvokedByTarget: "Greeter/greet",
 		PinnedDeploymentID: "dp_1x", PinnedProtocolVersion: 6, JournalSize: 3, RetryCount: 2, LastStartAt: 1_700_000_000_007, NextRetryAt: 1_700_000_000_006,
-		LastFailure: "boom", LastFailureErrorCode: "RT0007", LastAttemptServer: "sdk/1.0.0",
+		LastFailure: "boom", LastFailureErrorCode: "RT0007", LastAttemptDeployment: "dp_1x", LastAttemptServer: "sdk/1.0.0",
 		CompletionResult: "failure", CompletionFailure: "[500] boom",
 	}
 }

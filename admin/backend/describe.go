@@ -67,7 +67,7 @@ func describeAttempts(r partition.Record, out *admin.Invocation) {
 	failure := r.Failure
 	if attempts := r.Attempts; attempts != nil {
 		out.RetryCount = uint64(attempts.Started())
-		out.LastAttemptServer = attempts.Server
+		out.LastAttemptDeployment, out.LastAttemptServer = attempts.Deployment, attempts.Server
 		if !attempts.LastStartAt.IsZero() {
 			out.LastStartAt = rest.Timestamp(attempts.LastStartAt.UnixMilli())
 		}

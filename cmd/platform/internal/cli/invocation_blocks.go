@@ -175,13 +175,16 @@ func invoker(inv client.Invocation) string {
 	return strings.Join(words, " ")
 }
 
-// pinned names the deployment; an invocation that is not completed requires it.
+// pinned names the deployment; an invocation that is not completed requires it. Until its first step is stored, an invocation
+// has no deployment, and that of its latest attempt is named.
 func pinned(inv client.Invocation) string {
 	text := inv.PinnedDeploymentID
-	if text == "" {
+	switch {
+	case text == "" && inv.LastAttemptDeployment == "":
 		return ""
-	}
-	if inv.Status != "completed" {
+	case text == "":
+		text = inv.LastAttemptDeployment
+	case inv.Status != "completed":
 		text += " [required]"
 	}
 	if inv.LastAttemptServer != "" {

@@ -147,6 +147,7 @@ type Invocation struct {
 	LastPause             *Pause    `json:"last_pause"`
 	LastFailure           string    `json:"last_failure"`
 	LastFailureErrorCode  string    `json:"last_failure_error_code"`
+	LastAttemptDeployment string    `json:"last_attempt_deployment_id"`
 	LastAttemptServer     string    `json:"last_attempt_server"`
 	CompletionResult      string    `json:"completion_result"`
 	CompletionFailure     string    `json:"completion_failure"`

@@ -127,6 +127,7 @@ export interface Invocation {
   last_pause?: { cause: string; by?: string; reason?: string; attempts?: number; at: string; resumed_at?: string }
   last_failure?: string
   last_failure_error_code?: string
+  last_attempt_deployment_id?: string
   last_attempt_server?: string
   awaiting_on?: Await
   completion_result?: string

@@ -304,14 +304,19 @@ func (e *explainer) quiet() {
 
 // serviceLog refers to the log of the service: what its process does is known only there.
 func (e *explainer) serviceLog() {
-	where, deployment := "", e.row.Text("last_attempt_deployment_id")
-	if deployment != "" {
-		where = " on " + deployment
-		if address := e.reader.Address(deployment); address != "" {
-			where = " at " + address + " (" + deployment + ")"
-		}
+	e.next("See the log of the service%s: what its process does is known only there.", e.attemptedAt())
+}
+
+// attemptedAt names the deployment of the latest attempt, with its address; "" if it is not known.
+func (e *explainer) attemptedAt() string {
+	deployment := e.row.Text("last_attempt_deployment_id")
+	if deployment == "" {
+		return ""
 	}
-	e.next("See the log of the service%s: what its process does is known only there.", where)
+	if address := e.reader.Address(deployment); address != "" {
+		return " at " + address + " (" + deployment + ")"
+	}
+	return " on " + deployment
 }
 
 // silence says since when the endpoint of the open attempt is silent, and what follows if it

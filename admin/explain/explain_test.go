@@ -131,10 +131,10 @@ func TestExplanations(t *testing.T) {
 			steps:   []string{"Register one: `platform deployments register <address>`."},
 		},
 		"backing off": {
-			row:     `"status":"backing-off","retry_count":3,"next_retry_at":"2026-11-20T18:22:39Z","last_failure":"[500 Internal] boom\nat a\nat b\nat c\nat d\n","cancel_requested_at":"2026-11-20T18:21:38Z"`,
+			row:     `"status":"backing-off","retry_count":3,"last_attempt_deployment_id":"dp_1a","next_retry_at":"2026-11-20T18:22:39Z","last_failure":"[500 Internal] boom\nat a\nat b\nat c\nat d\n","cancel_requested_at":"2026-11-20T18:21:38Z"`,
 			summary: "Its last attempt failed; the next one starts at 2026-11-20T18:22:39.000Z (in 1m).",
 			details: []string{
-				"Attempts: 3 attempts so far.",
+				"Attempts: 3 attempts so far, the latest at http://localhost:9080/ (dp_1a).",
 				"Last failure: The last attempt failed: [500 Internal] boom\nat a\nat b\n… and 2 lines more: `platform invocations describe ID`",
 				"Cancellation: Its cancellation was requested at 2026-11-20T18:21:38.000Z (1s ago); the handler gets it at its next await point.",
 			},

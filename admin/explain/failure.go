@@ -63,7 +63,11 @@ func (e *explainer) backingOff() {
 	} else {
 		e.summary("Its last attempt failed; the next one starts at %s.", e.when(next))
 	}
-	e.detail("Attempts", "%s so far.", units.Counted(max(1, e.row.Number("retry_count")), "attempt"))
+	last := e.attemptedAt()
+	if last != "" {
+		last = ", the latest" + last
+	}
+	e.detail("Attempts", "%s so far%s.", units.Counted(max(1, e.row.Number("retry_count")), "attempt"), last)
 	e.failure()
 	e.undeployed()
 	e.code()

@@ -80,7 +80,7 @@ func parseHuman(s string) (time.Duration, error) {
 	for rest := s; rest != ""; {
 		number, tail := cutNumber(rest)
 		if number == "" {
-			return 0, fmt.Errorf("%q has no number where one is expected", s)
+			return 0, fmt.Errorf("%q is not a duration such as 30s or 1h 30m: it has no number where one is expected", s)
 		}
 		unit, tail := cutWord(strings.TrimLeft(tail, " "))
 		if unit == "" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 
@@ -58,13 +59,20 @@ func (a *app) logInWithToken(ctx context.Context, file string) error {
 		return err
 	}
 	identity, err := a.identify(ctx, token)
-	if err != nil {
+	starting, _ := errors.AsType[*client.APIError](err)
+	unverified := starting != nil && starting.Status == http.StatusServiceUnavailable
+	if err != nil && !unverified {
 		return err
 	}
-	if err := a.Store(command.Credentials{AdminURL: a.Profile.AdminURL, IngressURL: a.Profile.IngressURL, Token: token}); err != nil {
+	err = a.Store(command.Credentials{AdminURL: a.Profile.AdminURL, IngressURL: a.Profile.IngressURL, Token: token})
+	switch {
+	case err != nil:
 		return err
+	case unverified: // such as by a node that waits for `platform cluster provision`, which requires a token
+		a.Print.Printf("%s Stored the token for %s, which has not verified it: %s\n", a.Print.Green("[OK]:"), a.Profile.AdminURL, term.Clean(starting.Message))
+	default:
+		a.Print.Printf("%s Logged in to %s as %s (%s)\n", a.Print.Green("[OK]:"), a.Profile.AdminURL, term.Clean(identity.Name), term.Clean(strings.Join(identity.Roles, ", ")))
 	}
-	a.Print.Printf("%s Logged in to %s as %s (%s)\n", a.Print.Green("[OK]:"), a.Profile.AdminURL, term.Clean(identity.Name), term.Clean(strings.Join(identity.Roles, ", ")))
 	return nil
 }
 

@@ -139,11 +139,11 @@ func (s *Server) updateState(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		size += int64(len(key) + len(value))
+		size += int64(len(key) + len(value) + limits.StateEntry)
 		update.Entries = append(update.Entries, StateEntry{key, value})
 	}
 	if most := s.cfg.Limits.StateSize; most > 0 && size > most {
-		return errcode.New(errcode.RT0027, "the new state has %d bytes, and worker.invoker.object-state-size-limit is %d", size, most)
+		return errcode.New(errcode.RT0027, "the new state has %d bytes, with 64 for each entry, and worker.invoker.object-state-size-limit is %d", size, most)
 	}
 	if err := s.checkStateKeys(c.Request().Context(), &update); err != nil {
 		return err

@@ -63,7 +63,8 @@ type Limits struct {
 	// Subscriptions and KafkaClusters limit the numbers of event subscriptions and of the Kafka
 	// clusters that are added to those of the configuration (what the metadata can store).
 	Subscriptions, KafkaClusters int
-	// StateSize limits the keys and values of an object's state, in bytes (unlimited).
+	// StateSize limits an object's state, in bytes of keys and values and limits.StateEntry for each entry
+	// (unlimited).
 	StateSize int64
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"platform/internal/errcode"
+	"platform/internal/limits"
 	"platform/invoker/protocol"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -17,7 +18,7 @@ type stateSize struct {
 	partial  bool // the state was not sent as a whole: the bound comes from other attempts, and is kept for them
 	begun    bool // it is being changed
 	known    bool
-	bound    int // bytes of keys and values, if known
+	bound    int // sum of the sizes of the entries, if known
 	proposed int // steps of the attempt that were proposed
 	settled  int // of these with a known outcome
 	// writes are the keys that were written last, at least those that may not be in the tables
@@ -29,9 +30,12 @@ type stateSize struct {
 
 // stateWrite is the size that a key has after a step.
 type stateWrite struct {
-	size int // of key and value; 0: there is no value
+	size int // what entrySize returns; 0: there is no value
 	step int
 }
+
+// entrySize is what an entry counts, from the lengths of its key and value.
+func entrySize(key, value int) int { return key + value + limits.StateEntry }
 
 // minPrune is the number of written keys from which those in the tables are forgotten, and
 // maxSizes how many bounds a session keeps.
@@ -62,7 +66,7 @@ func (a *attempt) changesStateLocked(t journal.Type, c *protocol.Command) error 
 	case journal.ClearState:
 		return a.writesStateLocked(c.StateKey, 0, limit)
 	case journal.SetState:
-		return a.writesStateLocked(c.StateKey, len(c.StateKey)+c.ValueSize, limit)
+		return a.writesStateLocked(c.StateKey, entrySize(len(c.StateKey), c.ValueSize), limit)
 	}
 	return nil
 }
@@ -85,7 +89,7 @@ func (a *attempt) writesStateLocked(key []byte, size, limit int) error {
 				return err
 			}
 			if n > 0 {
-				old = len(key) + n
+				old = entrySize(len(key), n)
 			}
 		}
 		if z.bound+size-old > limit && size > old {
@@ -96,7 +100,7 @@ func (a *attempt) writesStateLocked(key []byte, size, limit int) error {
 		}
 		if z.bound+size-old > limit && size > old {
 			return errcode.New(errcode.RT0027,
-				"the state of %s/%.100q would have %d bytes, at most %d (worker.invoker.object-state-size-limit)",
+				"the state of %s/%.100q would have %d bytes with 64 for each entry, at most %d (worker.invoker.object-state-size-limit)",
 				a.t.inv.Target.Service, a.t.inv.Target.Key, z.bound+size-old, limit)
 		}
 		z.bound -= old
@@ -151,8 +155,9 @@ func (a *attempt) measureStateLocked(key []byte) (old int, err error) {
 			if _, written := writes[string(k)]; written {
 				return
 			}
-			if sum += len(k) + size; string(k) == string(key) {
-				old = len(k) + size
+			size = entrySize(len(k), size)
+			if sum += size; string(k) == string(key) {
+				old = size
 			}
 		})
 		return sum, err

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/errcode"
+	"platform/internal/limits"
 	"platform/metadata"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -49,13 +50,13 @@ func (c change) apply(state map[string]int, limit int) bool {
 	}
 	sum := 0
 	for key, size := range state {
-		sum += len(key) + size
+		sum += entrySize(len(key), size)
 	}
 	old, known := state[c.key]
 	if known {
-		old += len(c.key)
+		old = entrySize(len(c.key), old)
 	}
-	if size := len(c.key) + c.size; size > old && sum-old+size > limit {
+	if size := entrySize(len(c.key), c.size); size > old && sum-old+size > limit {
 		return false
 	}
 	state[c.key] = c.size
@@ -85,7 +86,7 @@ func changing(t *testing.T, cfg Config, attempts ...[]change) *bench {
 
 // stored is the size of the state of an object in the tables.
 func (s *shard) stored(o machine.Object) (sum int) {
-	_ = s.StateSizes(o, func(key []byte, size int) { sum += len(key) + size })
+	_ = s.StateSizes(o, func(key []byte, size int) { sum += entrySize(len(key), size) })
 	return sum
 }
 
@@ -93,7 +94,7 @@ func TestStateBeyondTheLimitPausesTheInvocation(t *testing.T) {
 	for name, eager := range map[string]int{"sent as a whole": 1 << 20, "sent in part": 40, "not sent": 0} {
 		t.Run(name, func(t *testing.T) {
 			cfg := quickConfig()
-			cfg.EagerStateLimit, cfg.StateSizeLimit = eager, 100
+			cfg.EagerStateLimit, cfg.StateSizeLimit = eager, 292
 			cfg.Defaults.Retry.OnMaxAttempts = metadata.Kill // it is not the policy that pauses
 			b := changing(t, cfg,
 				[]change{{key: "a", size: 49}},
@@ -106,10 +107,10 @@ func TestStateBeyondTheLimitPausesTheInvocation(t *testing.T) {
 
 			f := b.shard.record(id).Failure
 			require.Equal(t, string(errcode.RT0027), f.ErrorCode)
-			require.Contains(t, f.Message, "Counter/\"k\" would have 101 bytes, at most 100 (worker.invoker.object-state-size-limit)")
+			require.Contains(t, f.Message, "Counter/\"k\" would have 293 bytes with 64 for each entry, at most 292 (worker.invoker.object-state-size-limit)")
 			require.Equal(t, journal.SetState, f.RelatedCommand)
 			require.Equal(t, uint32(4), *f.RelatedIndex)
-			require.Equal(t, 100, b.shard.stored(object), "what came before is stored")
+			require.Equal(t, 292, b.shard.stored(object), "what came before is stored")
 		})
 	}
 }
@@ -118,7 +119,7 @@ func TestStateAboveTheLimitCanShrink(t *testing.T) {
 	for name, eager := range map[string]int{"sent as a whole": 1 << 20, "sent in part": 40, "not sent": 0} {
 		t.Run(name, func(t *testing.T) {
 			cfg := quickConfig()
-			cfg.EagerStateLimit, cfg.StateSizeLimit = eager, 100
+			cfg.EagerStateLimit, cfg.StateSizeLimit = eager, 164
 			b := changing(t, cfg, []change{
 				{key: "a", size: 99}, {key: "a", size: 98}, {key: "b", clear: true}, {key: "a", size: 80},
 				{}, {key: "c", size: 99}, {key: "c", clear: true}, {key: "d", size: 99},
@@ -127,7 +128,7 @@ func TestStateAboveTheLimitCanShrink(t *testing.T) {
 			b.shard.put(object, map[string]int{"a": 99, "b": 30})
 			_, ended := b.shard.call(counter("k"), 1, "1")
 			require.Nil(t, receive(t, ended).Failure)
-			require.Equal(t, 100, b.shard.stored(object))
+			require.Equal(t, 164, b.shard.stored(object))
 		})
 	}
 }
@@ -137,7 +138,7 @@ func TestStateOfWritesInProgressCounts(t *testing.T) {
 	for name, eager := range map[string]int{"sent as a whole": 1 << 20, "sent in part": 40, "not sent": 0} {
 		t.Run(name, func(t *testing.T) {
 			cfg := quickConfig()
-			cfg.EagerStateLimit, cfg.StateSizeLimit = eager, 1000
+			cfg.EagerStateLimit, cfg.StateSizeLimit = eager, 1128
 			object := counter("k").Object()
 			sent := make(chan struct{})
 			var b *bench
@@ -160,7 +161,7 @@ func TestStateOfWritesInProgressCounts(t *testing.T) {
 			b.shard.hold(false)
 			b.shard.await(id, machine.Paused)
 			require.Equal(t, string(errcode.RT0027), b.shard.record(id).Failure.ErrorCode)
-			require.Equal(t, 991, b.shard.stored(object))
+			require.Equal(t, 1119, b.shard.stored(object))
 		})
 	}
 }
@@ -168,7 +169,7 @@ func TestStateOfWritesInProgressCounts(t *testing.T) {
 // A bound that attempts have left does not survive a replacement by an operator.
 func TestReplacedStateIsMeasuredAgain(t *testing.T) {
 	cfg := quickConfig()
-	cfg.EagerStateLimit, cfg.StateSizeLimit = 0, 100
+	cfg.EagerStateLimit, cfg.StateSizeLimit = 0, 164
 	b := changing(t, cfg, []change{{key: "a", size: 9}}, []change{{key: "b", size: 9}})
 	object := counter("k").Object()
 	_, ended := b.shard.call(counter("k"), 1, "1")
@@ -177,7 +178,7 @@ func TestReplacedStateIsMeasuredAgain(t *testing.T) {
 	b.session.StateReplaced(object)
 	id, _ := b.shard.call(counter("k"), 2, "1")
 	b.shard.await(id, machine.Paused)
-	require.Contains(t, b.shard.record(id).Failure.Message, "would have 119 bytes")
+	require.Contains(t, b.shard.record(id).Failure.Message, "would have 311 bytes")
 }
 
 // Whatever attempts write, they are refused exactly what makes the state larger than the limit.
@@ -198,7 +199,7 @@ func TestBoundsOfStateTakeLittleMemory(t *testing.T) {
 }
 
 func TestStateSizesAreExact(t *testing.T) {
-	const limit = 300
+	const limit = 300 + 6*limits.StateEntry
 	for seed := range uint64(30) {
 		for _, eager := range []int{0, 150, 1 << 20} {
 			random := rand.New(rand.NewPCG(seed, uint64(eager)))
@@ -241,7 +242,7 @@ func TestStateSizesAreExact(t *testing.T) {
 			}
 			sum := 0
 			for key, size := range state {
-				sum += len(key) + size
+				sum += entrySize(len(key), size)
 			}
 			require.Equal(t, sum, b.shard.stored(object), "seed %d, eager %d", seed, eager)
 		}

@@ -162,7 +162,7 @@ type Invoker struct {
 	ConcurrentInvocationsLimit Limit          `key:"concurrent-invocations-limit" help:"open attempts of this node, shared by all services; one service may have 16/17 of them"`
 	PerServiceInvocationsLimit Limit          `key:"concurrent-invocations-limit-per-service" help:"open attempts of this node for one service"`
 	EagerStateSizeLimit        units.ByteSize `key:"eager-state-size-limit" help:"maximum size of the state sent when an attempt starts; 0 sends none"`
-	ObjectStateSizeLimit       units.ByteSize `key:"object-state-size-limit" help:"maximum size of the keys and values of an object's state together; an invocation that would exceed it pauses (RT0027); 0 for no limit"`
+	ObjectStateSizeLimit       units.ByteSize `key:"object-state-size-limit" help:"maximum size of an object's state: its keys and values, and 64 bytes for each entry; an invocation that would exceed it pauses (RT0027); 0 for no limit"`
 	MemoryLimit                units.ByteSize `key:"memory-limit" help:"memory for the payloads of all attempts of this node; attempts beyond it wait"`
 	PerInvocationMemoryLimit   units.ByteSize `key:"per-invocation-memory-limit" help:"memory for the payloads of one attempt (RT0001)"`
 	MaxAwaitedFutureDepth      int            `key:"max-awaited-future-depth" help:"maximum nesting of awaited futures (RT0025)"`

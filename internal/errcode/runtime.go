@@ -187,7 +187,7 @@ var runtimeEntries = []Entry{
 	{
 		Code: RT0027, HTTPStatus: http.StatusRequestEntityTooLarge,
 		Title:   "State of an object is too large",
-		Meaning: "The keys and values of the state of an object or workflow would have more bytes together than worker.invoker.object-state-size-limit. The command is not stored. The invocation was paused, since a retry would fail in the same way; a replacement of the state by an operator gets status 413. Commands that do not make the state larger are accepted, also above the limit.",
+		Meaning: "The state of an object or workflow would be larger than worker.invoker.object-state-size-limit: its keys and values, and 64 bytes for each entry. The command is not stored. The invocation was paused, since a retry would fail in the same way; a replacement of the state by an operator gets status 413. Commands that do not make the state larger are accepted, also above the limit.",
 		Remedy:  "Remove state that is no longer needed, distribute it over several objects, or raise the limit on all nodes, then resume the invocation.",
 	},
 }

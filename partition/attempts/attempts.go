@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"platform/internal/ids"
+	"platform/internal/limits"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -97,10 +98,10 @@ func (r *Replay) Size() (n int) {
 	return n
 }
 
-// StateSize returns the number of bytes of the keys and values of the state.
+// StateSize returns what the state counts for its limit.
 func (r *Replay) StateSize() (n int) {
 	for i := range r.State {
-		n += len(r.State[i].Key) + len(r.State[i].Value)
+		n += len(r.State[i].Key) + len(r.State[i].Value) + limits.StateEntry
 	}
 	return n
 }

@@ -34,19 +34,19 @@ func TestStateOfAnObjectIsBounded(t *testing.T) {
 	refused := replace(1000)
 	require.Equal(t, http.StatusRequestEntityTooLarge, refused.status)
 	require.Equal(t, "RT0027", refused.code())
-	require.Contains(t, refused.Message, "1001 bytes")
+	require.Contains(t, refused.Message, "1065 bytes")
 	require.Equal(t, http.StatusAccepted, replace(900).status)
 
 	// What the server knows about the size is that of the new state.
 	id := w.send("Store/k/set")
 	paused := w.awaitInvocation(id, func(i invocation) bool { return i.Status == "paused" })
 	require.Equal(t, "RT0027", paused.LastErrorCode)
-	require.Contains(t, paused.LastFailure, "1302 bytes")
+	require.Contains(t, paused.LastFailure, "1430 bytes")
 	out, errs, exit := w.cli("invocations", "describe", id)
 	require.Zero(t, exit, errs)
 	require.Contains(t, out, "object-state-size-limit")
 
-	e.script("Store/set", respond(message(journal.ClearAllState, &service.ClearAllStateCommandMessage{}), setState("b", 999), output, end))
+	e.script("Store/set", respond(message(journal.ClearAllState, &service.ClearAllStateCommandMessage{}), setState("b", 935), output, end))
 	require.Equal(t, http.StatusOK, w.admin(http.MethodPatch, "/invocations/"+id+"/resume", nil).status)
 	w.awaitInvocation(id, func(i invocation) bool { return i.Status == "completed" })
 }

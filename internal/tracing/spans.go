@@ -134,6 +134,9 @@ func (t *Tracer) Ended(inv *Invocation, due, ended time.Time, code uint32, failu
 	if t == nil {
 		return
 	}
+	if ended.Before(due) { // it was cancelled
+		due = ended
+	}
 	parent := t.of(inv.ID, inv.Caller, inv.Traceparent)
 	if !t.keeps(parent.sampled, failure != "", ended.Sub(due)) {
 		return

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -266,5 +267,20 @@ func TestTheSamplerDecidesAboutRequestsAndRecords(t *testing.T) {
 		require.Equal(t, request.Traceparent()[53:], record[53:], sampler)
 		require.NoError(t, tracer.Close())
 		require.Len(t, c.spans, want, sampler)
+	}
+}
+
+// An invocation may be due in a million years.
+func TestACancelledInvocationEndsWhenItWasCancelled(t *testing.T) {
+	tracer, uploaded := newTest(t, 1)
+	now := time.UnixMilli(time.Now().UnixMilli())
+	for _, due := range []time.Time{now.Add(time.Hour), time.UnixMilli(math.MaxInt64)} {
+		tracer.Ended(&Invocation{ID: ids.Invocation{1}}, due, now, 409, "canceled")
+	}
+	all := uploaded()
+	require.Len(t, all, 2)
+	for _, s := range all {
+		require.EqualValues(t, now.UnixNano(), s.StartTimeUnixNano)
+		require.EqualValues(t, now.UnixNano(), s.EndTimeUnixNano)
 	}
 }

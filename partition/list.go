@@ -36,7 +36,8 @@ type List struct {
 	Partial bool
 }
 
-// Listed is the response to a List. Its times are wall-clock times.
+// Listed is the response to a List. Its times are wall-clock times, except for the places of lists that
+// begin with the oldest.
 type Listed struct {
 	Places  []listing.Place // sorted; some may not match the filter, which ListRecords finds out
 	Records []Record        // of the requested IDs that match the filter; without values of results
@@ -139,9 +140,13 @@ func (r *listReader) liveOf(inv *machine.Invocation) listing.Live {
 }
 
 func (r *listReader) places(ctx context.Context) error {
+	offset := r.offset
+	if r.q.Order.OldestFirst { // whoever processes all of a list must miss none, and the offset changes between pages
+		offset = 0
+	}
 	after := r.q.After
-	if after != nil && r.offset != 0 {
-		after = &listing.Place{At: r.offset.toPartition(after.At), ID: after.ID}
+	if after != nil && offset != 0 {
+		after = &listing.Place{At: offset.toPartition(after.At), ID: after.ID}
 	}
 	top := listing.NewTop(r.q.Order, after, r.q.Limit)
 	var completeFrom int64
@@ -161,7 +166,7 @@ func (r *listReader) places(ctx context.Context) error {
 		}
 	}
 	for i := range places {
-		places[i].At = r.offset.toWall(places[i].At)
+		places[i].At = offset.toWall(places[i].At)
 	}
 	r.out.Places = places
 	return nil

@@ -11,7 +11,9 @@ import (
 	restate "github.com/restatedev/sdk-go"
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/ids"
 	"platform/partition/journal"
+	"platform/partition/listing"
 	"platform/partition/machine"
 )
 
@@ -82,6 +84,38 @@ func TestRetriesDoNotDependOnPartitionTime(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, end.Result.Failure)
 	require.EqualValues(t, 3, tries.Load())
+}
+
+// Between two pages of a list, the difference between partition time and wall-clock time changes: it gets smaller, and
+// the wall clock may be corrected again.
+func TestListsThatBeginWithTheOldestMissNothing(t *testing.T) {
+	const count, page = 6, 2
+	wrong := new(correctedClock)
+	wrong.off.Store(int64(-time.Hour))
+	c := newTestNodeWith(t, 1, func(cfg *Config) { cfg.Clock = wrong }, restate.NewService("Steps").
+		Handler("do", restate.NewServiceHandler(func(restate.Context, string) (string, error) { return "", nil })))
+	p := c.partitions[0]
+	require.NoError(t, p.WaitLeading(t.Context()))
+	wrong.off.Store(0)
+	for range count {
+		later := request("Steps", "do", `"x"`)
+		later.Delay = time.Hour.Milliseconds()
+		_, err := p.Invoke(t.Context(), later)
+		require.NoError(t, err)
+	}
+	seen := map[ids.Invocation]bool{}
+	q := List{Kind: ListPlaces, Order: listing.Order{OldestFirst: true}, Limit: page}
+	for range count / page {
+		l, err := p.List(t.Context(), &q)
+		require.NoError(t, err)
+		require.Len(t, l.Places, page)
+		for _, place := range l.Places {
+			seen[place.ID] = true
+		}
+		q.After = &l.Places[page-1]
+		wrong.off.Add(-int64(time.Minute))
+	}
+	require.Len(t, seen, count)
 }
 
 // While partition time is an hour ahead of or behind wall-clock time, displayed times are

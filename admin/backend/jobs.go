@@ -202,6 +202,9 @@ func (r *JobRunner) list(ctx context.Context, job *metadata.Job, p *metadata.Job
 	if err != nil {
 		return r.failed(p, err)
 	}
+	if next := job.CreatedAt.UnixMilli() + 1; q.Filter.Created.Before == 0 || q.Filter.Created.Before > next {
+		q.Filter.Created.Before = next
+	}
 	if p.Matched == 0 {
 		p.Total = r.count(ctx, q.Filter, job)
 	}
@@ -215,10 +218,6 @@ func (r *JobRunner) list(ctx context.Context, job *metadata.Job, p *metadata.Job
 	}
 	p.Cursor, p.Exhausted = page.Next, page.Next == ""
 	for _, inv := range page.Invocations {
-		if int64(inv.CreatedAt) > job.CreatedAt.UnixMilli() {
-			p.Exhausted = true
-			break
-		}
 		p.Batch = append(p.Batch, inv.ID)
 	}
 	p.Matched += uint64(len(p.Batch))
@@ -227,9 +226,6 @@ func (r *JobRunner) list(ctx context.Context, job *metadata.Job, p *metadata.Job
 
 // count returns how many invocations a job will find, 0 if that cannot be determined now.
 func (r *JobRunner) count(ctx context.Context, f listing.Filter, job *metadata.Job) uint64 {
-	if next := job.CreatedAt.UnixMilli() + 1; f.Created.Before == 0 || f.Created.Before > next {
-		f.Created.Before = next
-	}
 	counts, err := r.operator.Count(ctx, f, false)
 	if err != nil {
 		r.log.Warn("invocations of a job could not be counted", "job_id", job.ID, "err", err)

@@ -120,7 +120,7 @@ func (f *jobTargets) List(_ context.Context, q admin.Query) (page admin.Page, er
 	from := 0
 	_, _ = fmt.Sscan(q.Cursor, &from)
 	for i := from; i < len(f.all); i++ {
-		if f.killed[f.all[i].ID] > 0 {
+		if f.killed[f.all[i].ID] > 0 || q.Filter.Created.Before > 0 && int64(f.all[i].CreatedAt) >= q.Filter.Created.Before {
 			continue
 		}
 		if len(page.Invocations) == q.Limit {

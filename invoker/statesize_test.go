@@ -181,7 +181,6 @@ func TestReplacedStateIsMeasuredAgain(t *testing.T) {
 	require.Contains(t, b.shard.record(id).Failure.Message, "would have 311 bytes")
 }
 
-// Whatever attempts write, they are refused exactly what makes the state larger than the limit.
 // A session keeps ten thousand bounds. A key may have megabytes, and is a part of a larger record.
 func TestBoundsOfStateTakeLittleMemory(t *testing.T) {
 	s := new(Session)
@@ -198,6 +197,7 @@ func TestBoundsOfStateTakeLittleMemory(t *testing.T) {
 	require.Len(t, s.sizes, 1)
 }
 
+// Whatever attempts write, they are refused exactly what makes the state larger than the limit.
 func TestStateSizesAreExact(t *testing.T) {
 	const limit = 300 + 6*limits.StateEntry
 	for seed := range uint64(30) {

@@ -139,7 +139,7 @@ func (s *Server) updateState(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		size += int64(len(key) + len(value) + limits.StateEntry)
+		size += int64(limits.StateEntry(len(key), len(value)))
 		update.Entries = append(update.Entries, StateEntry{key, value})
 	}
 	if most := s.cfg.Limits.StateSize; most > 0 && size > most {

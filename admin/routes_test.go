@@ -93,7 +93,7 @@ func TestListsAreNeverNull(t *testing.T) {
 }
 
 func TestReplacedStateIsBounded(t *testing.T) {
-	w := seeded(t, func(c *Config) { c.Limits.StateSize = 10 + 2*limits.StateEntry })
+	w := seeded(t, func(c *Config) { c.Limits.StateSize = int64(10 + 2*limits.StateEntry(0, 0)) })
 	require.Equal(t, http.StatusAccepted, w.ask(t, "POST", "/services/Counter/state", `{"object_key":"k","new_state":{"a":"1234","b":"1234"}}`).StatusCode)
 	rejected := w.ask(t, "POST", "/services/Counter/state", `{"object_key":"k","new_state":{"a":"1234","b":"12345"}}`)
 	require.Equal(t, http.StatusRequestEntityTooLarge, rejected.StatusCode)

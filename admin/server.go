@@ -63,8 +63,7 @@ type Limits struct {
 	// Subscriptions and KafkaClusters limit the numbers of event subscriptions and of the Kafka
 	// clusters that are added to those of the configuration (what the metadata can store).
 	Subscriptions, KafkaClusters int
-	// StateSize limits an object's state, in bytes of keys and values and limits.StateEntry for each entry
-	// (unlimited).
+	// StateSize limits an object's state, as limits.StateEntry counts it (unlimited).
 	StateSize int64
 }
 

@@ -11,7 +11,6 @@ import (
 	"platform/invoker/protocol"
 	"platform/metadata"
 	"platform/partition/machine"
-	"platform/proto/service"
 )
 
 // TestFailuresAreDeliveredWithTheirMetadata uses a callee that fails, live and replayed.
@@ -92,13 +91,7 @@ func TestTheStartMessageReportsFailedAttempts(t *testing.T) {
 			require.Len(t, sent, 5)
 			var counts []uint32
 			for i, b := range sent {
-				var d protocol.Decoder
-				d.Feed(b)
-				m, ok, err := d.Next()
-				require.NoError(t, err)
-				require.True(t, ok)
-				var start service.StartMessage
-				require.NoError(t, start.UnmarshalVT(m.Payload))
+				start := startMessage(t, b)
 				counts = append(counts, start.RetryCountSinceLastStoredEntry)
 				require.Equal(t, version >= protocol.V6, start.RandomSeed != 0)
 				if start.RetryCountSinceLastStoredEntry == 0 {

@@ -78,16 +78,21 @@ func TestANewLeaderContinuesTheCountOfAttempts(t *testing.T) {
 // retryCounts returns the failed attempts that each start message contains.
 func retryCounts(t testing.TB, sent [][]byte) (counts []uint32) {
 	for _, b := range sent {
-		var d protocol.Decoder
-		d.Feed(b)
-		m, ok, err := d.Next()
-		require.NoError(t, err)
-		require.True(t, ok)
-		var start service.StartMessage
-		require.NoError(t, start.UnmarshalVT(m.Payload))
-		counts = append(counts, start.RetryCountSinceLastStoredEntry)
+		counts = append(counts, startMessage(t, b).RetryCountSinceLastStoredEntry)
 	}
 	return counts
+}
+
+// startMessage decodes the start message, which is the first that is sent to a handler.
+func startMessage(t testing.TB, sent []byte) *service.StartMessage {
+	var d protocol.Decoder
+	d.Feed(sent)
+	m, ok, err := d.Next()
+	require.NoError(t, err)
+	require.True(t, ok)
+	start := new(service.StartMessage)
+	require.NoError(t, start.UnmarshalVT(m.Payload))
+	return start
 }
 
 // A resume during a backoff begins the retry policy again, under the next leader as well. What

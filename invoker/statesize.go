@@ -30,12 +30,9 @@ type stateSize struct {
 
 // stateWrite is the size that a key has after a step.
 type stateWrite struct {
-	size int // what entrySize returns; 0: there is no value
+	size int // what limits.StateEntry returns; 0: there is no value
 	step int
 }
-
-// entrySize is what an entry counts, from the lengths of its key and value.
-func entrySize(key, value int) int { return key + value + limits.StateEntry }
 
 // minPrune is the number of written keys from which those in the tables are forgotten, and
 // maxSizes how many bounds a session keeps.
@@ -66,7 +63,7 @@ func (a *attempt) changesStateLocked(t journal.Type, c *protocol.Command) error 
 	case journal.ClearState:
 		return a.writesStateLocked(c.StateKey, 0, limit)
 	case journal.SetState:
-		return a.writesStateLocked(c.StateKey, entrySize(len(c.StateKey), c.ValueSize), limit)
+		return a.writesStateLocked(c.StateKey, limits.StateEntry(len(c.StateKey), c.ValueSize), limit)
 	}
 	return nil
 }
@@ -89,7 +86,7 @@ func (a *attempt) writesStateLocked(key []byte, size, limit int) error {
 				return err
 			}
 			if n > 0 {
-				old = entrySize(len(key), n)
+				old = limits.StateEntry(len(key), n)
 			}
 		}
 		if z.bound+size-old > limit && size > old {
@@ -155,7 +152,7 @@ func (a *attempt) measureStateLocked(key []byte) (old int, err error) {
 			if _, written := writes[string(k)]; written {
 				return
 			}
-			size = entrySize(len(k), size)
+			size = limits.StateEntry(len(k), size)
 			if sum += size; string(k) == string(key) {
 				old = size
 			}

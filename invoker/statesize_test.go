@@ -50,13 +50,13 @@ func (c change) apply(state map[string]int, limit int) bool {
 	}
 	sum := 0
 	for key, size := range state {
-		sum += entrySize(len(key), size)
+		sum += limits.StateEntry(len(key), size)
 	}
 	old, known := state[c.key]
 	if known {
-		old = entrySize(len(c.key), old)
+		old = limits.StateEntry(len(c.key), old)
 	}
-	if size := entrySize(len(c.key), c.size); size > old && sum-old+size > limit {
+	if size := limits.StateEntry(len(c.key), c.size); size > old && sum-old+size > limit {
 		return false
 	}
 	state[c.key] = c.size
@@ -86,7 +86,7 @@ func changing(t *testing.T, cfg Config, attempts ...[]change) *bench {
 
 // stored is the size of the state of an object in the tables.
 func (s *shard) stored(o machine.Object) (sum int) {
-	_ = s.StateSizes(o, func(key []byte, size int) { sum += entrySize(len(key), size) })
+	_ = s.StateSizes(o, func(key []byte, size int) { sum += limits.StateEntry(len(key), size) })
 	return sum
 }
 
@@ -199,7 +199,7 @@ func TestBoundsOfStateTakeLittleMemory(t *testing.T) {
 
 // Whatever attempts write, they are refused exactly what makes the state larger than the limit.
 func TestStateSizesAreExact(t *testing.T) {
-	const limit = 300 + 6*limits.StateEntry
+	const limit = 300 + 6*64
 	for seed := range uint64(30) {
 		for _, eager := range []int{0, 150, 1 << 20} {
 			random := rand.New(rand.NewPCG(seed, uint64(eager)))
@@ -242,7 +242,7 @@ func TestStateSizesAreExact(t *testing.T) {
 			}
 			sum := 0
 			for key, size := range state {
-				sum += entrySize(len(key), size)
+				sum += limits.StateEntry(len(key), size)
 			}
 			require.Equal(t, sum, b.shard.stored(object), "seed %d, eager %d", seed, eager)
 		}

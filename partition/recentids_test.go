@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/raft"
 	restate "github.com/restatedev/sdk-go"
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/feature"
 	"platform/internal/ids"
-	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/logstore/logstoretest"
 	"platform/partition/codec"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -117,34 +116,11 @@ func TestARepeatedRequestFindsItsInvocation(t *testing.T) {
 	require.EqualValues(t, 3, runs.Load())
 }
 
-// heldStorage holds the next write of entries while a write is set.
-type heldStorage struct {
-	logstore.Storage
-	held atomic.Pointer[heldWrite]
-}
-
-// heldWrite is signaled when a write arrives, which waits until released is closed.
-type heldWrite struct{ arrived, released chan struct{} }
-
-func (s *heldStorage) hold() *heldWrite {
-	w := &heldWrite{arrived: make(chan struct{}), released: make(chan struct{})}
-	s.held.Store(w)
-	return w
-}
-
-func (s *heldStorage) StoreLogs(logs []*raft.Log) error {
-	if w := s.held.Swap(nil); w != nil {
-		close(w.arrived)
-		<-w.released
-	}
-	return s.Storage.StoreLogs(logs)
-}
-
 // A smaller repetition may overtake the first request, which must then not be marked as fresh.
 func TestASmallerRepetitionFindsItsInvocation(t *testing.T) {
-	var storage *heldStorage
+	var storage *logstoretest.Held
 	c := newTestNodeWith(t, 1, func(cfg *Config) {
-		storage = &heldStorage{Storage: cfg.Group.Storage}
+		storage = &logstoretest.Held{Storage: cfg.Group.Storage}
 		cfg.Group.Storage = storage
 		cfg.Level = func() feature.Level { return feature.Level4 }
 	})
@@ -175,12 +151,12 @@ func TestASmallerRepetitionFindsItsInvocation(t *testing.T) {
 				}
 			}))
 		}
-		write := storage.hold()
+		write := storage.Hold()
 		submit(0, request("Steps", "do", "1"))
-		<-write.arrived
+		<-write.Arrived
 		submit(1, inv)
 		submit(2, &again)
-		close(write.released)
+		close(write.Released)
 		wg.Wait()
 		require.ElementsMatch(t, []machine.Code{machine.OK, machine.Existing}, codes[1:], "size %d", size)
 	}

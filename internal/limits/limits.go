@@ -35,11 +35,6 @@ const (
 	// longer than the watchdog of a replica permits.
 	Pairs = 10_000
 
-	// StateEntry is what an entry of an object's state counts for the limit of the state, in addition to the
-	// bytes of its key and value. Handlers that list keys, and the replicas that apply that, need time and
-	// memory for each entry, however short it is.
-	StateEntry = 64
-
 	// Command is the largest log command that is proposed. It exceeds Message by the
 	// names, headers and trace context of an invocation.
 	Command = Message + 4*mib
@@ -78,3 +73,11 @@ const (
 	// several commands. One message can be larger.
 	DeliverBatch = 1 * mib
 )
+
+// stateEntry is what an entry of an object's state counts in addition to the bytes of its key and value. Handlers
+// that list keys, and the replicas that apply that, need time and memory for each entry, however short it is.
+const stateEntry = 64
+
+// StateEntry returns what an entry counts for the limit of an object's state, from the lengths of its key
+// and value.
+func StateEntry(key, value int) int { return key + value + stateEntry }

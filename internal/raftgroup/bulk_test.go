@@ -107,9 +107,9 @@ func TestCommandsDoNotOvertakeAProposedBulkCommand(t *testing.T) {
 	require.NoError(t, err)
 	defer run(t, p)()
 	var o outcomes
-	write := storage.hold()
+	write := storage.Hold()
 	o.expect(t, p, []byte("1"))
-	<-write.arrived
+	<-write.Arrived
 	p.stored() // so that the next one is proposed while this one is held
 	o.expect(t, p, []byte("2"))
 	var waiting *sentEntry[uint64]
@@ -129,7 +129,7 @@ func TestCommandsDoNotOvertakeAProposedBulkCommand(t *testing.T) {
 	p.joinLocked(&raft.Log{Data: waiting.data}) // Raft is about to store it
 	p.mu.Unlock()
 	order := seal.get()
-	close(write.released)
+	close(write.Released)
 	o.wg.Wait()
 	require.Equal(t, "12A", order)
 	require.Empty(t, o.errs)

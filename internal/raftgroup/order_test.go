@@ -45,9 +45,9 @@ func TestWhatFollowsARefusedEntryIsNotStored(t *testing.T) {
 	defer run(t, p)()
 	var before, after outcomes
 
-	write := storage.hold()
+	write := storage.Hold()
 	before.expect(t, p, []byte("before"))
-	<-write.arrived
+	<-write.Arrived
 	p.mu.Lock()
 	p.order.add([]byte("refused"))
 	p.mu.Unlock()
@@ -57,7 +57,7 @@ func TestWhatFollowsARefusedEntryIsNotStored(t *testing.T) {
 		defer p.mu.Unlock()
 		return len(p.order.proposed) == 2
 	}, time.Minute, time.Millisecond)
-	close(write.released)
+	close(write.Released)
 	before.wg.Wait() // the entry was stored; whether it is committed depends on the next leader
 	after.wg.Wait()
 	require.Len(t, after.errs, 1)

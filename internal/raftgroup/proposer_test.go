@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
-	"platform/internal/raftgroup/logstore"
+	"platform/internal/raftgroup/logstore/logstoretest"
 )
 
 // aloneGroup returns a leading group of one and its journal.
@@ -386,36 +385,12 @@ func TestSubmitIsCheap(t *testing.T) {
 	run(t, p)()
 }
 
-// heldStorage is a logstore.Storage whose writes can be held.
-type heldStorage struct {
-	logstore.Storage
-	held atomic.Pointer[heldWrite]
-}
-
-// heldWrite is signaled when a write arrives, which waits until released is closed.
-type heldWrite struct{ arrived, released chan struct{} }
-
-// hold holds the next write of entries.
-func (s *heldStorage) hold() *heldWrite {
-	w := &heldWrite{arrived: make(chan struct{}), released: make(chan struct{})}
-	s.held.Store(w)
-	return w
-}
-
-func (s *heldStorage) StoreLogs(logs []*raft.Log) error {
-	if w := s.held.Swap(nil); w != nil {
-		close(w.arrived)
-		<-w.released
-	}
-	return s.Storage.StoreLogs(logs)
-}
-
 // heldGroup opens a group without followers whose writes can be held.
-func heldGroup(t *testing.T) (*Group, *heldStorage) {
+func heldGroup(t *testing.T) (*Group, *logstoretest.Held) {
 	n := startNode(t, t.TempDir(), "")
 	t.Cleanup(n.stop)
 	cfg := n.config(1, memJournal(t), n.voter())
-	storage := &heldStorage{Storage: cfg.Storage}
+	storage := &logstoretest.Held{Storage: cfg.Storage}
 	cfg.Storage = storage
 	return openAlone(t, cfg), storage
 }
@@ -430,9 +405,9 @@ func TestCommandsJoinTheEntryThatFollowsTheOneBeingWritten(t *testing.T) {
 	defer stop()
 	var o outcomes
 	for range 10 {
-		write := storage.hold()
+		write := storage.Hold()
 		o.expect(t, p, []byte("written"))
-		<-write.arrived
+		<-write.Arrived
 		for i := range 20 {
 			o.expect(t, p, []byte("waiting"))
 			runtime.Gosched()
@@ -440,7 +415,7 @@ func TestCommandsJoinTheEntryThatFollowsTheOneBeingWritten(t *testing.T) {
 			require.Equal(t, 1+i+1, commands)
 			require.False(t, bulk)
 		}
-		close(write.released)
+		close(write.Released)
 		o.wg.Wait()
 		require.Eventually(t, func() bool { n, _ := p.Backlog(); return n == 0 }, time.Minute, time.Millisecond)
 	}

@@ -129,11 +129,11 @@ func TestCommandsOvertakeYieldingOnes(t *testing.T) {
 			require.NoError(t, p.SubmitYielding([]byte(c), 0, &o))
 		}
 	}
-	write := storage.hold()
-	release := sync.OnceFunc(func() { close(write.released) })
+	write := storage.Hold()
+	release := sync.OnceFunc(func() { close(write.Released) })
 	defer release()
 	o.expect(t, p, []byte("1"))
-	<-write.arrived
+	<-write.Arrived
 	yielding("abcdefghij")
 	require.Eventually(t, func() bool { return len(seal.get()) >= 3 }, time.Minute, time.Millisecond)
 	for range 100 {

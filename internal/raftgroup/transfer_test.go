@@ -49,9 +49,9 @@ func TestNothingIsProposedWhileRaftMayRefuseIt(t *testing.T) {
 	end()
 	o.wg.Wait()
 
-	write := storage.hold()
+	write := storage.Hold()
 	o.expect(t, p, []byte("in flight"))
-	<-write.arrived
+	<-write.Arrived
 	end = g.transfers.begin(time.Hour)
 	p.stored() // so that this is not what the next entry waits for
 	o.expect(t, p, []byte("after it"))
@@ -59,19 +59,19 @@ func TestNothingIsProposedWhileRaftMayRefuseIt(t *testing.T) {
 	require.False(t, ready())
 	_, bulk := p.takeBulk()
 	require.False(t, bulk)
-	close(write.released)
+	close(write.Released)
 	o.wg.Wait()
 	require.Equal(t, []int{1, 1, 1}, seal.sizes)
 
-	write = storage.hold()
+	write = storage.Hold()
 	o.expect(t, p, []byte("in flight"))
-	<-write.arrived
+	<-write.Arrived
 	g.transfers.begin(time.Hour)()
 	o.wg.Add(1)
 	require.NoError(t, p.SubmitBulk(Bulk{Size: 4, Encode: func() ([]byte, error) { return []byte("bulk"), nil }}, &o))
 	_, bulk = p.takeBulk()
 	require.False(t, bulk)
-	close(write.released)
+	close(write.Released)
 	o.wg.Wait()
 	require.Empty(t, o.errs)
 }

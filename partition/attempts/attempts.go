@@ -101,7 +101,7 @@ func (r *Replay) Size() (n int) {
 // StateSize returns what the state counts for its limit.
 func (r *Replay) StateSize() (n int) {
 	for i := range r.State {
-		n += len(r.State[i].Key) + len(r.State[i].Value) + limits.StateEntry
+		n += limits.StateEntry(len(r.State[i].Key), len(r.State[i].Value))
 	}
 	return n
 }

@@ -1,4 +1,4 @@
-// Package logstoretest opens and damages log storages for tests.
+// Package logstoretest opens, damages and delays log storages for tests.
 package logstoretest
 
 import (
@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,3 +125,28 @@ type discard struct{}
 func (discard) Infof(string, ...any)           {}
 func (discard) Errorf(string, ...any)          {}
 func (discard) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
+
+// Held is a storage whose writes of entries can be held.
+type Held struct {
+	logstore.Storage
+	next atomic.Pointer[Write]
+}
+
+// Write is a held write: Arrived is closed when it arrives, and it waits until Released is closed.
+type Write struct{ Arrived, Released chan struct{} }
+
+// Hold holds the next write.
+func (h *Held) Hold() *Write {
+	w := &Write{Arrived: make(chan struct{}), Released: make(chan struct{})}
+	h.next.Store(w)
+	return w
+}
+
+// StoreLogs implements logstore.Storage.
+func (h *Held) StoreLogs(logs []*raft.Log) error {
+	if w := h.next.Swap(nil); w != nil {
+		close(w.Arrived)
+		<-w.Released
+	}
+	return h.Storage.StoreLogs(logs)
+}

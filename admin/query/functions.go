@@ -90,6 +90,8 @@ var functions = map[string]function{
 		return int64(strings.Index(stringOf(args[0]), stringOf(args[1])) + 1), nil
 	}},
 	"split_part": {3, splitPart},
+	"left":       {2, left},
+	"right":      {2, right},
 }
 
 // Functions for sums and differences of which the rewriter does not know whether they are those of
@@ -195,6 +197,9 @@ var allowedFunctions = func() map[string]bool {
 	for _, name := range []string{"greatest", "least", firstOf, lastOf} {
 		allowed[name] = true
 	}
+	for name := range quantiles {
+		allowed[name] = true
+	}
 	return allowed
 }()
 
@@ -222,10 +227,7 @@ func (s *session) registerFunctions(d *sqlite.Driver) error {
 			return fmt.Errorf("register function %s: %w", name, err)
 		}
 	}
-	if err := registerAggregates(d); err != nil {
-		return fmt.Errorf("register aggregates: %w", err)
-	}
-	return nil
+	return s.registerAggregates(d)
 }
 
 // extreme returns the greatest value, or with the sign -1 the least one, ignoring NULL. As in
@@ -288,7 +290,7 @@ func wholeOf(v driver.Value) (int64, error) {
 	case float64:
 		return int64(v), nil
 	}
-	return 0, fmt.Errorf("%q is not a number", stringOf(v))
+	return 0, fmt.Errorf("%s is not a number", rest.Shorten(stringOf(v)))
 }
 
 // timeOf parses a time: text, or seconds since 1970.
@@ -413,4 +415,35 @@ func splitPart(_ *session, args []driver.Value) (driver.Value, error) {
 		text, _, _ = strings.Cut(text, separator)
 	}
 	return text, nil
+}
+
+// left returns the first characters of a text, or with a negative number all but the last ones.
+func left(_ *session, args []driver.Value) (driver.Value, error) {
+	text := textOf(args[0])
+	n, err := wholeOf(args[1])
+	if n < 0 {
+		n += int64(utf8.RuneCountInString(text))
+	}
+	return text[:byteOffset(text, n)], err
+}
+
+// right returns the last characters of a text, or with a negative number all but the first ones.
+func right(_ *session, args []driver.Value) (driver.Value, error) {
+	text := textOf(args[0])
+	n, err := wholeOf(args[1])
+	if n >= 0 {
+		return text[byteOffset(text, int64(utf8.RuneCountInString(text))-n):], err
+	}
+	return text[byteOffset(text, -n):], err
+}
+
+// byteOffset returns where the nth character of a text begins, within the bounds of the text.
+func byteOffset(text string, n int64) int {
+	for at := range text {
+		if n <= 0 {
+			return at
+		}
+		n--
+	}
+	return len(text)
 }

@@ -32,6 +32,7 @@ type session struct {
 	failure                 error
 	stats                   Stats
 	pattern                 *regexp.Regexp // last one used
+	quantileNumbers         int            // that all quantiles of the query hold
 }
 
 // Stats describes what a query has read.
@@ -165,4 +166,5 @@ func internal(table string) bool {
 // begin prepares the session for a query.
 func (s *session) begin(ctx context.Context, slice *timeSlice, now time.Time, collated bool) {
 	s.ctx, s.slice, s.now, s.began, s.collated, s.failure, s.stats = ctx, slice, now, time.Now(), collated, nil, Stats{}
+	s.quantileNumbers = 0
 }

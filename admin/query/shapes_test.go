@@ -1,8 +1,10 @@
 package query
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -234,6 +236,22 @@ func TestFunctionsOfOtherClients(t *testing.T) {
 		"char_length('Größe')":                                                                 "5",
 		"character_length(NULL)":                                                               "<nil>",
 		"substr('Cart/k', char_length('Cart/') + 1)":                                           "k",
+		"left('Größe', 3)":                                                                     "Grö",
+		"left('Größe', -3)":                                                                    "Gr",
+		"left('Größe', 9)":                                                                     "Größe",
+		"left('Größe', -9)":                                                                    "",
+		"right('Größe', 3)":                                                                    "öße",
+		"right('Größe', -3)":                                                                   "ße",
+		"right('Größe', 0)":                                                                    "",
+		"right('Größe', 9)":                                                                    "Größe",
+		"right('Größe', -9)":                                                                   "",
+		"(select median(a) from (select 4 as a union all select 1 union all select 2.5 union all select null))":                                               "2.5",
+		"(select approx_median(a) from (select 1 as a union all select 2))":                                                                                   "1.5",
+		"(select approx_percentile_cont(a, 0.9) from (select 1 as a union all select 11))":                                                                    "10",
+		"(select percentile_cont(a, 1) from (select 3 as a union all select 2))":                                                                              "3",
+		"(select median(a) from (select null as a)) is null":                                                                                                  "true",
+		"(select median(a) is null from (select 1 as a) where a > 1)":                                                                                         "1",
+		"(select group_concat(m) from (select median(a) over (order by a rows 1 preceding) as m from (select 1 as a union all select 2 union all select 4)))": "1.0,1.5,3.0",
 	} {
 		require.Equal(t, want, toText(ask(t, e, "select "+query+" as v")[0]["v"]), query)
 	}
@@ -275,4 +293,16 @@ func typeOfFirst(t *testing.T, e *Engine, query string) Type {
 	_, err := e.query(t.Context(), query, Options{}, &f)
 	require.NoError(t, err, query)
 	return f.typ
+}
+
+func TestQuantilesAreBounded(t *testing.T) {
+	e := newTestEngine(t, Config{Timeout: time.Minute})
+	const numbers = "with recursive n(i) as (select 1 union all select i + 1 from n limit %d) "
+	require.Equal(t, "99.01", toText(ask(t, e, fmt.Sprintf(numbers, 100)+"select approx_percentile_cont(i, 0.99) as v from n")[0]["v"]))
+	many := fmt.Sprintf(numbers, maxQuantileNumbers+1)
+	require.Contains(t, rejectionOf(t, e, many+"select median(i) from n").Message, "at most 2097152 numbers")
+	require.Contains(t, rejectionOf(t, e, many+"select median(i) + percentile_cont(i, 0.9) from n where i % 2").Message, "at most 2097152 numbers")
+	require.Contains(t, rejectionOf(t, e, "select median('soon')").Message, `"soon" is not a number`)
+	require.Contains(t, rejectionOf(t, e, "select approx_percentile_cont(1, 99)").Message, "from 0 to 1")
+	require.Equal(t, "1", toText(ask(t, e, "select median(1) as v")[0]["v"]), "the numbers of earlier queries are freed")
 }

@@ -1,7 +1,7 @@
 package httpserver
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -33,8 +33,9 @@ func (l shortBuffers) Accept() (net.Conn, error) {
 // (see boundCancels). All connections end when their client does not read.
 type perAddress struct {
 	net.Listener
-	limit        int     // 0: none
-	section      string  // of the configuration
+	limit        int    // 0: none
+	section      string // of the configuration
+	tls          bool
 	proxies      proxies // their connections are not bounded
 	writeTimeout time.Duration
 	problem      Problem
@@ -72,7 +73,10 @@ func (l *perAddress) Accept() (net.Conn, error) {
 }
 
 func (l *perAddress) newConn(inner net.Conn, addr netip.Addr) *conn {
-	c := &conn{Conn: inner, addr: addr, listener: l, timeout: l.writeTimeout, problem: l.problem, cancels: newCancelBound(connectionCancels)}
+	c := &conn{
+		Conn: inner, addr: addr, listener: l, timeout: l.writeTimeout, problem: l.problem, awaitsTLS: l.tls,
+		cancels: newCancelBound(connectionCancels),
+	}
 	c.closed = func() { l.leave(addr, c.completed.Load(), time.Now()) }
 	return c
 }
@@ -211,10 +215,30 @@ type conn struct {
 	outer    net.Conn        // with TLS, or the connection itself; set before the connection is served
 	end      atomic.Int64    // of writing, as the server has set it, in Unix nanoseconds; 0: none
 
+	awaitsTLS bool // until the first byte arrives
+
 	completed atomic.Int64 // requests
 	calmed    atomic.Bool
 	cancels   cancelBound // covered by listener.mu, as is cancelled
 	cancelled int         // young requests
+}
+
+var errPlain = errors.New("the client does not use TLS")
+
+// Read reads what the peer sends. It responds to requests without TLS, which begin with a letter, unlike TLS.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if !c.awaitsTLS || n == 0 {
+		return n, err
+	}
+	c.awaitsTLS = false
+	if p[0] < 'A' || p[0] > 'Z' {
+		return n, err
+	}
+	header, body := c.problem(http.StatusBadRequest, "", RequiresTLS)
+	_, _ = c.write(response(http.StatusBadRequest, "", header, body))
+	skipInput(c.Conn, p)
+	return 0, errPlain
 }
 
 // writePiece is the number of bytes that a peer must read within the write timeout.
@@ -225,9 +249,6 @@ func (c *conn) Write(p []byte) (int, error) {
 	if explained := explainRejection(p, c.problem); explained != nil {
 		if _, err := c.write(explained); err != nil {
 			return 0, err
-		}
-		if bytes.Equal(p, plainToTLS) {
-			skipInput(c.Conn, nil) // net/http closes the connection immediately, and has not read the request
 		}
 		return len(p), nil
 	}

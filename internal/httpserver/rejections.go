@@ -74,20 +74,13 @@ var (
 	expectSuffix = []byte("\r\nContent-Length: 0\r\n\r\n")
 )
 
-// RequiresTLS is the message of the response to a request without TLS at a listener with TLS.
+// RequiresTLS is the message of the response to a request without TLS at a listener with TLS. That of net/http is plain text,
+// and only some methods get it.
 const RequiresTLS = "this port requires TLS: the address of the request must begin with https://"
-
-// plainToTLS is the response of net/http to such a request. It recognizes those of the methods GET, HEAD, POST, PUT and
-// OPTIONS, and closes the connection without a response for others.
-var plainToTLS = []byte("HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
 
 // explainRejection returns the response to send instead of one of net/http to a request that it cannot
 // parse; nil if p is something else. There is no other way to replace its plain text.
 func explainRejection(p []byte, problem Problem) []byte {
-	if bytes.Equal(p, plainToTLS) {
-		header, body := problem(http.StatusBadRequest, "", RequiresTLS)
-		return response(http.StatusBadRequest, "", header, body)
-	}
 	if bytes.HasPrefix(p, expectPrefix) && bytes.HasSuffix(p, expectSuffix) {
 		header, body := problem(http.StatusExpectationFailed, "", "the only supported value of the header Expect is 100-continue")
 		return response(http.StatusExpectationFailed, "", header, body)

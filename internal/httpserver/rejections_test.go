@@ -81,14 +81,18 @@ func TestResponsesOfHandlersAreNotReplaced(t *testing.T) {
 func TestRequestsWithoutTLSAreToldThatThePortRequiresIt(t *testing.T) {
 	addr, stop := start(t, Config{Handler: http.NotFoundHandler(), DrainTimeout: constant(time.Second), TLS: withCertificate()})
 	defer stop()
-	for _, body := range []string{"", strings.Repeat("x", maxRefusedInput/2)} {
-		answer, err := http.Post("http://"+addr+"/Counter/ada/add", "application/json", strings.NewReader(body))
-		require.NoError(t, err)
-		text, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		require.NoError(t, answer.Body.Close())
-		require.Equal(t, http.StatusBadRequest, answer.StatusCode)
-		require.Equal(t, "application/json", answer.Header.Get("Content-Type"))
-		require.JSONEq(t, `{"message": "`+RequiresTLS+`", "platform_code": null}`, string(text))
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPatch} {
+		for _, body := range []string{"", strings.Repeat("x", maxRefusedInput/2)} {
+			request, err := http.NewRequestWithContext(t.Context(), method, "http://"+addr+"/Counter/ada/add", strings.NewReader(body))
+			require.NoError(t, err)
+			answer, err := http.DefaultClient.Do(request)
+			require.NoError(t, err, method)
+			text, err := io.ReadAll(answer.Body)
+			require.NoError(t, err)
+			require.NoError(t, answer.Body.Close())
+			require.Equal(t, http.StatusBadRequest, answer.StatusCode)
+			require.Equal(t, "application/json", answer.Header.Get("Content-Type"))
+			require.JSONEq(t, `{"message": "`+RequiresTLS+`", "platform_code": null}`, string(text))
+		}
 	}
 }

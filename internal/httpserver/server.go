@@ -90,7 +90,7 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 		cfg.Problem = adminProblem
 	}
 	bound := &perAddress{
-		Listener: ln, limit: cfg.AddressConnections, section: cfg.Section, writeTimeout: cfg.WriteTimeout, sources: map[netip.Addr]*source{},
+		Listener: ln, limit: cfg.AddressConnections, section: cfg.Section, tls: cfg.TLS != nil, writeTimeout: cfg.WriteTimeout, sources: map[netip.Addr]*source{},
 		proxies: cfg.TrustedProxies, problem: cfg.Problem, refused: &refusals{log: cfg.Log}, closed: &refusals{log: cfg.Log},
 	}
 	ln = bound

@@ -6,7 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// LargeWrites paces the chunks of large values that are written to a Pebble database: they
+// LargeWrites paces the chunks of large values and the rows of imports that are written to a Pebble database: they
 // wait while unflushed writes take half of the memory at which Pebble stalls all writes, but
 // not while one memtable is flushed and another one filled. A stall holds the lock of the
 // commits, so small writes of all groups would wait for the flushes that large ones cause.
@@ -47,8 +47,8 @@ func (w *LargeWrites) next() <-chan struct{} {
 	return w.flushed
 }
 
-// Await waits until another chunk may be written to db. Flushes end it, so that it waits no
-// longer than the chunk would in a stall.
+// Await waits until another chunk, or batch of an import, may be written to db. Flushes end it, so that it waits no
+// longer than the write would in a stall.
 func (w *LargeWrites) Await(db *pebble.DB) {
 	for {
 		flushed := w.next() // before measuring, so that no flush is missed

@@ -53,6 +53,7 @@ func (i *Import) Put(key, value []byte) error {
 	if i.batch.Len() < importBatch {
 		return nil
 	}
+	i.p.db.large.Await(i.p.db.pebble)
 	return i.flush()
 }
 

@@ -1,10 +1,16 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"log/slog"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -227,4 +233,46 @@ func hasRows(t *testing.T, db *DB, s space) bool {
 	found := it.First()
 	require.NoError(t, errors.Join(it.Error(), it.Close()))
 	return found
+}
+
+// heldTables is a file system on which flushes wait until they are released.
+type heldTables struct {
+	vfs.FS
+	release chan struct{}
+}
+
+func (h heldTables) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasSuffix(name, ".sst") {
+		<-h.release
+	}
+	return h.FS.Create(name, category)
+}
+
+func TestImportDoesNotStallOtherPartitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		fs := heldTables{vfs.NewMem(), make(chan struct{})}
+		db, err := Open("tables", Options{FS: fs, MemTableBytes: 1 << 20, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(t, err)
+		imported, release := make(chan error, 1), sync.OnceFunc(func() { close(fs.release) })
+		defer func() {
+			release()
+			require.NoError(t, <-imported)
+			require.NoError(t, db.Close())
+		}()
+		other := partition(t, db, source)
+
+		i, err := partition(t, db, target).Import()
+		require.NoError(t, err)
+		go func() {
+			var err error
+			for n := uint32(0); n < 4*memTables && err == nil; n++ { // of half a memtable each
+				err = i.Put(binary.BigEndian.AppendUint32([]byte{tableValues}, n), make([]byte, 512<<10))
+			}
+			imported <- err
+		}()
+		synctest.Wait() // the import waits
+		require.NotContains(t, log.String(), "stalled")
+		commit(t, other, 1, func(s machine.State) { require.NoError(t, applyBatch(s, 1)) })
+	})
 }

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { StepBuilder, buildSteps, type JournalRow } from '../src/lib/journal.ts'
 import { decode, hexRows, preview } from '../src/lib/payload.ts'
 import { awaitedSteps, explainRecord } from '../src/lib/explain.ts'
+import { recounts } from '../src/lib/recounts.ts'
 import { diffLines } from '../src/lib/diff.ts'
 import { toCSV } from '../src/lib/csv.ts'
 import { sampleOf } from '../src/lib/schema.ts'
@@ -65,6 +66,18 @@ test('payloads that are read later are added to their steps', () => {
 test('a pause tells how many attempts failed', () => {
   const pause = { cause: 'attempts-used-up', at: '2026-11-22T10:00:00Z', attempts: 3 }
   assert.match(explainRecord({ status: 'paused', last_pause: pause }, [], 0)!.text[0]!, /failed \(3\)/)
+})
+
+test('an invocation with a scope and a key may wait for either', () => {
+  assert.equal(explainRecord({ status: 'pending', target_service_key: 'ada' }, [], 0)?.title, 'Waits for its key')
+  assert.equal(explainRecord({ status: 'pending', target_service_key: 'ada', scope: 'acme' }, [], 0)?.title, 'Waits for its key or a slot')
+  assert.equal(explainRecord({ status: 'pending', scope: 'acme' }, [], 0)?.title, 'Waits for a slot')
+})
+
+test('attempts that are counted from 1 again are marked, except after a resume', () => {
+  const failed = (attempts?: number) => ({ type: 'TransientError', attempts })
+  assert.deepEqual([...recounts([failed(1), failed(3), failed(1), { type: 'CancelRequested' }, failed(1), failed(2)])], [2, 4])
+  assert.deepEqual([...recounts([failed(2), { type: 'Paused' }, { type: 'Resumed' }, failed(1), failed(), failed(1)])], [])
 })
 
 test('commands are joined with what came back for them', () => {

@@ -39,6 +39,7 @@ interface Record {
   awaiting_on?: Await
   last_pause?: { cause: string; by?: string; reason?: string; attempts?: number; at: string }
   target_service_key?: string
+  scope?: string
 }
 
 export interface Explanation {
@@ -56,8 +57,9 @@ export function explainRecord(i: Record, steps: readonly Step[], now: number): E
     case 'scheduled':
       return { title: `Starts ${when(i.scheduled_start_at)}`, text: ['It was sent with a delay.'] }
     case 'pending':
-      return i.target_service_key === undefined
-        ? { title: 'Waits for a slot', text: ['A flow-control rule admits no more invocations of its scope at the moment.'] }
+      if (i.target_service_key === undefined) return { title: 'Waits for a slot', text: ['A flow-control rule admits no more invocations of its scope at the moment.'] }
+      return i.scope
+        ? { title: 'Waits for its key or a slot', text: [`Another invocation holds “${i.target_service_key}”, or a flow-control rule admits no more invocations of its scope at the moment.`] }
         : { title: 'Waits for its key', text: [`Another invocation holds “${i.target_service_key}”. Invocations of one key run one after the other.`] }
     case 'ready':
       return { title: 'Waits for an attempt', text: ['It is admitted and starts as soon as its node has a free slot.'] }

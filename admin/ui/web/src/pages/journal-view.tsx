@@ -6,6 +6,7 @@ import type { Invocation, JournalEvent } from '../api/types.ts'
 import { formatBytes, formatCount, plural } from '../lib/format.ts'
 import type { Step } from '../lib/journal.ts'
 import { preview, type Payload } from '../lib/payload.ts'
+import { recounts } from '../lib/recounts.ts'
 import { saveFile } from '../lib/save.ts'
 import { formatDuration, formatRelative, parseTime } from '../lib/time.ts'
 import { bar, idleLabels, makeScale, phases, position, ticks, timeAt, zoomed, type Scale } from '../lib/timeline.ts'
@@ -20,7 +21,7 @@ import { VirtualList } from '../ui/virtual.tsx'
 type Item =
   | { key: string; type: 'step'; owner: string; step: Step; depth: number; path: string }
   | { key: string; type: 'detail'; owner: string; step: Step; depth: number }
-  | { key: string; type: 'event'; event: JournalEvent; depth: number }
+  | { key: string; type: 'event'; event: JournalEvent; recounted: boolean; depth: number }
   | { key: string; type: 'note'; text: string; depth: number; invocation?: Invocation | undefined; id?: string }
 
 const maxUnfolded = 20
@@ -99,14 +100,15 @@ export function JournalView({ inv, events, live, fixed, journals: { of, loadPayl
           else if (cj.complete && cj.steps.length === 0) out.push({ key: `${path}:empty`, type: 'note', text: 'No journal: it has not started, or its journal is no longer kept.', depth: depth + 1 })
           else if (!cj.complete && cj.steps.length === 0) out.push({ key: `${path}:load`, type: 'note', text: 'Loading…', depth: depth + 1 })
         }
-        if (depth === 0) for (const e of events) if (e.after_journal_entry_index === step.index && noteworthy(e)) out.push({ key: eventKey(e), type: 'event', event: e, depth })
+        if (depth === 0) for (const [n, e] of events.entries()) if (e.after_journal_entry_index === step.index && noteworthy(e)) out.push({ key: eventKey(e), type: 'event', event: e, recounted: recounted.has(n), depth })
       }
       // Events whose entry is a notification, which has no line of its own.
       if (depth === 0 && !wanted) {
         const lines = new Set(j.steps.map((s) => s.index))
-        for (const e of events) if (noteworthy(e) && !lines.has(e.after_journal_entry_index ?? -1)) out.push({ key: eventKey(e), type: 'event', event: e, depth })
+        for (const [n, e] of events.entries()) if (noteworthy(e) && !lines.has(e.after_journal_entry_index ?? -1)) out.push({ key: eventKey(e), type: 'event', event: e, recounted: recounted.has(n), depth })
       }
     }
+    const recounted = recounts(events.map((e) => ({ type: e.event_type, attempts: bodyOf(e).attempts })))
     const dropped = droppedEvents(events)
     if (dropped > 0) out.push({ key: 'dropped', type: 'note', text: `${plural(dropped, 'older failure or event is', 'older failures and events are')} no longer kept.`, depth: 0 })
     add(inv.id, 0, '')
@@ -183,7 +185,7 @@ export function JournalView({ inv, events, live, fixed, journals: { of, loadPayl
               case 'detail':
                 return <Detail item={item} load={fixed ? undefined : (index) => loadPayload(item.owner, index)} />
               case 'event':
-                return <EventLine event={item.event} scale={scale} />
+                return <EventLine event={item.event} recounted={item.recounted} scale={scale} />
               case 'note':
                 return (
                   <div class="j-note" style={{ paddingLeft: `${52 + item.depth * 20}px` }}>
@@ -365,7 +367,7 @@ function Detail({ item, load }: { item: Extract<Item, { type: 'detail' }>; load:
   )
 }
 
-function EventLine({ event, scale }: { event: JournalEvent; scale: Scale }) {
+function EventLine({ event, recounted, scale }: { event: JournalEvent; recounted: boolean; scale: Scale }) {
   const at = parseTime(event.appended_at)
   const body = bodyOf(event)
   const failure = body.last_failure ?? body
@@ -374,7 +376,7 @@ function EventLine({ event, scale }: { event: JournalEvent; scale: Scale }) {
   return (
     <div class={`j-row j-event ${tone}`}>
       <span class="j-index" />
-      <div class="j-code"><span class="j-fold" /><span class="j-line"><span class="c-verb">{title}</span>{failure.error_message && <span class={tone === 'bad' ? 'c-fail' : 'c-arg'} dir="auto">{failure.error_code ? `[${failure.error_code}] ` : ''}{failure.error_message.split('\n')[0]}</span>}</span></div>
+      <div class="j-code"><span class="j-fold" /><span class="j-line"><span class="c-verb">{title}</span>{recounted && <span class="muted">counted from 1 again: it was suspended or cancelled in between</span>}{failure.error_message && <span class={tone === 'bad' ? 'c-fail' : 'c-arg'} dir="auto">{failure.error_code ? `[${failure.error_code}] ` : ''}{failure.error_message.split('\n')[0]}</span>}</span></div>
       <span class="j-dur"><Time at={event.appended_at} /></span>
       <div class="j-lane" aria-hidden="true">{at !== undefined && <i class="cross" style={{ left: `${position(scale, at) * 100}%` }} />}</div>
     </div>

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
 	"runtime/debug"
 
 	"platform/internal/units"
@@ -21,20 +22,29 @@ type PayloadLimits struct {
 // for the collector.
 const payloadShare = 2
 
-// Fit returns the configured limits, lowered to what the memory limit of the process (GOMEMLIMIT)
-// has room for. Above that limit the collector would run without end. largest is the size of the
-// largest message, for which each limit has room.
+// Fit returns the configured limits, lowered to what the memory limit of the process has room for (GOMEMLIMIT, or else nine tenths
+// of the memory of the container, which becomes the limit). Above it the collector would run without end. largest is the size of
+// the largest message, for which each limit has room.
 func (p PayloadLimits) Fit(largest int64, log *slog.Logger) PayloadLimits {
-	limit := debug.SetMemoryLimit(-1)
+	limit := limitMemory(os.Getenv("GOMEMLIMIT") != "", os.ReadFile)
 	if limit == math.MaxInt64 {
 		return p
 	}
 	lowered := p.within(limit/payloadShare, largest)
 	if lowered != p {
-		log.Info("memory for payloads is limited by GOMEMLIMIT", "memory_limit", inMiB(limit), "bodies", inMiB(lowered.Bodies),
+		log.Info("memory for payloads is limited by GOMEMLIMIT or the container", "memory_limit", inMiB(limit), "bodies", inMiB(lowered.Bodies),
 			"bodies_of_a_connection", inMiB(lowered.Connection), "attempts", inMiB(lowered.Attempts))
 	}
 	return lowered
+}
+
+// limitMemory sets the memory limit of the process in a container that has one, unless the operator has chosen it, and returns it. A
+// process that exceeds the limit of its container is killed.
+func limitMemory(chosen bool, read func(string) ([]byte, error)) int64 {
+	if container := containerMemory(read); container > 0 && !chosen {
+		debug.SetMemoryLimit(int64(container / 10 * 9))
+	}
+	return debug.SetMemoryLimit(-1)
 }
 
 // inMiB returns a size rounded to whole MiB: exact sizes that are no multiple of a unit are in bytes.

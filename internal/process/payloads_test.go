@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"log/slog"
+	"math"
 	"runtime/debug"
 	"testing"
 
@@ -16,6 +17,18 @@ func TestLimitsAreLoggedInOneUnit(t *testing.T) {
 	const mib = 1 << 20
 	PayloadLimits{Bodies: 512 * mib, Connection: 128 * mib, Attempts: 512 * mib}.Fit(32*mib, slog.New(slog.NewTextHandler(&out, nil)))
 	require.Contains(t, out.String(), `memory_limit="922 MiB" bodies="230 MiB" bodies_of_a_connection="128 MiB" attempts="230 MiB"`)
+}
+
+func TestAContainerLimitsTheMemoryOfTheProcess(t *testing.T) {
+	before := debug.SetMemoryLimit(math.MaxInt64)
+	defer debug.SetMemoryLimit(before)
+	container := func(text string) func(string) ([]byte, error) {
+		return func(string) ([]byte, error) { return []byte(text), nil }
+	}
+	require.Equal(t, int64(math.MaxInt64), limitMemory(false, container("max\n")), "no limit")
+	require.Equal(t, int64(math.MaxInt64), limitMemory(true, container("1000000000\n")), "GOMEMLIMIT=off")
+	require.Equal(t, int64(900_000_000), limitMemory(false, container("1000000000\n")))
+	require.Equal(t, int64(900_000_000), limitMemory(true, container("500000000\n")), "GOMEMLIMIT")
 }
 
 func TestPayloadsFitIntoTheMemoryLimit(t *testing.T) {

@@ -89,18 +89,31 @@ func residentMemory(read func(string) ([]byte, error)) uint64 {
 // memoryLimit returns the memory of the machine, or the limit of the container if that is lower; 0
 // if neither is known.
 func memoryLimit(read func(string) ([]byte, error)) uint64 {
-	limit := uint64(0)
-	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err == nil {
-		limit = info.Totalram * uint64(info.Unit)
+	if limit := containerMemory(read); limit > 0 {
+		return limit
 	}
+	return machineMemory()
+}
+
+// machineMemory returns the memory of the machine; 0 if it is not known.
+func machineMemory() uint64 {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0
+	}
+	return info.Totalram * uint64(info.Unit)
+}
+
+// containerMemory returns the limit of the container; 0 if there is none below the memory of the machine.
+func containerMemory(read func(string) ([]byte, error)) (limit uint64) {
+	lowest := machineMemory()
 	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
 		text, err := read(path)
 		if err != nil {
 			continue
 		}
-		if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil && n > 0 && (limit == 0 || n < limit) {
-			limit = n
+		if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil && n > 0 && (lowest == 0 || n < lowest) {
+			limit, lowest = n, n
 		}
 	}
 	return limit

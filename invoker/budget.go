@@ -6,8 +6,8 @@ import (
 )
 
 // budget is the memory that the attempts of a node may hold: data to replay that has not
-// been sent, and data from endpoints that is not in the log yet. It counts payloads, not
-// allocation overhead.
+// been sent, and data from endpoints that is not in the log yet. It counts payloads, and some bytes
+// for each entry (limits.JournalEntry), not allocation overhead.
 //
 // When it is used up, attempts wait: starting ones, those that would read more, and those
 // whose function has responded. If all memory were held by waiting attempts, they would deadlock. Therefore one attempt at a

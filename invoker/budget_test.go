@@ -320,7 +320,7 @@ func TestAnAttemptThatNeedsTooMuchFails(t *testing.T) {
 		then  string
 	}{
 		"journal":  {9000, 0, "the journal and the state, 90"},
-		"state":    {10, 9000, "the journal and the state, 90"},
+		"state":    {10, 9000, "the journal and the state, 91"},
 		"response": {10, 0, "the attempt exceeds its memory limit"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -81,3 +81,10 @@ const stateEntry = 64
 // StateEntry returns what an entry counts for the limit of an object's state, from the lengths of its key
 // and value.
 func StateEntry(key, value int) int { return key + value + stateEntry }
+
+// journalEntry is what an entry of a journal counts in addition to its payload: the memory of a journal of a million
+// short entries is mostly that.
+const journalEntry = 64
+
+// JournalEntry returns what an entry counts for the memory of an attempt, from the length of its payload.
+func JournalEntry(payload int) int { return payload + journalEntry }

@@ -87,15 +87,12 @@ type Replay struct {
 	ReadAt     int64 // partition time in milliseconds, as the times of the record; 0 if it was not read from the tables
 }
 
-// Size returns the number of bytes of keys and payloads.
+// Size returns what the journal and the state count for the memory of the attempt, in bytes.
 func (r *Replay) Size() (n int) {
 	for i := range r.Entries {
-		n += len(r.Entries[i].Payload)
+		n += limits.JournalEntry(len(r.Entries[i].Payload))
 	}
-	for i := range r.State {
-		n += len(r.State[i].Key) + len(r.State[i].Value)
-	}
-	return n
+	return n + r.StateSize()
 }
 
 // StateSize returns what the state counts for its limit.

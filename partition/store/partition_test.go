@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/limits"
 	"platform/partition/codec"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -353,17 +354,18 @@ func TestOnlyTheSizeOfALargeJournalIsRead(t *testing.T) {
 			}
 		})
 		v := p.View()
-		for most, complete := range map[int]bool{0: false, payload: false, entries*payload - 1: false, entries * payload: true} {
+		all := entries * limits.JournalEntry(payload)
+		for most, complete := range map[int]bool{0: false, payload: false, all - 1: false, all: true} {
 			found, size, err := v.Journal(id, entries, most)
 			require.NoError(t, err)
 			if complete {
 				require.Len(t, found, entries)
-				require.Equal(t, entries*payload, size)
+				require.Equal(t, all, size)
 				continue
 			}
 			require.Nil(t, found)
-			require.GreaterOrEqual(t, size, entries*payload)
-			require.Less(t, size, entries*(payload+50))
+			require.GreaterOrEqual(t, size, all)
+			require.Less(t, size, all+entries*50)
 		}
 		require.NoError(t, v.Close())
 	}

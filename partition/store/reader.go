@@ -93,12 +93,6 @@ func (r reader) owned(prefix []byte, visit func(key, value []byte, own bool) boo
 	return nil
 }
 
-// ownedSize returns the bytes of the values of an owner's rows, without reading large ones.
-func (r reader) ownedSize(prefix []byte) (sum int, err error) {
-	err = r.ownedSizes(prefix, func(_ []byte, size int) { sum += size })
-	return sum, err
-}
-
 // ownedSizes is like owned, with the lengths of the values instead of the values.
 func (r reader) ownedSizes(prefix []byte, visit func(key []byte, size int)) error {
 	for ok := r.it.SeekPrefixGE(prefix); ok; ok = r.it.Next() {

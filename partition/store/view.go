@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"platform/internal/ids"
+	"platform/internal/limits"
 	"platform/partition/codec"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -137,7 +138,7 @@ func (v *View) Entry(id ids.Invocation, index uint32) (journal.Entry, error) {
 // a damaged record.
 const maxJournalAlloc = 4096
 
-// Journal returns the first length entries of a journal and the size of their payloads. It
+// Journal returns the first length entries of a journal and their size, see limits.JournalEntry. It
 // fails if there are fewer. If the size exceeds most, it returns only an estimate of the size
 // of all, without reading them.
 func (v *View) Journal(id ids.Invocation, length uint32, most int) (entries []journal.Entry, size int, err error) {
@@ -156,11 +157,12 @@ func (v *View) Journal(id ids.Invocation, length uint32, most int) (entries []jo
 		var e journal.Entry
 		e, damage = codec.DecodeEntry(value)
 		entries = append(entries, e)
-		size += len(e.Payload)
+		size += limits.JournalEntry(len(e.Payload))
 		return damage == nil && size <= most
 	})
 	if err == nil && damage == nil && size > most {
-		size, err = v.reader.ownedSize(v.space.invocation(nil, tableJournal, &id))
+		size = 0
+		err = v.reader.ownedSizes(v.space.invocation(nil, tableJournal, &id), func(_ []byte, n int) { size += limits.JournalEntry(n) })
 		return nil, size, err
 	}
 	if err == nil && damage == nil && len(entries) != int(length) {

@@ -36,9 +36,9 @@ type Config struct {
 	ConcurrentRequests int64
 	// HTTP2MaxStreams limits the concurrent requests of one HTTP/2 connection (250).
 	HTTP2MaxStreams int
-	// maxConnections limits the open connections of a listener; others wait to be accepted
+	// MaxConnections limits the open connections of a listener; others wait to be accepted
 	// (10,000).
-	maxConnections int
+	MaxConnections int
 	// AddressConnections limits the connections of one remote address; others get status 503 and
 	// are closed (unlimited).
 	AddressConnections int
@@ -112,7 +112,7 @@ func New(cfg Config, registry Registry, invocations Invocations, log *slog.Logge
 	standard := metadata.StandardDefaults()
 	setDefault(&cfg.RequestSizeLimit, 32<<20)
 	setDefault(&cfg.HTTP2MaxStreams, 250)
-	setDefault(&cfg.maxConnections, 10_000)
+	setDefault(&cfg.MaxConnections, 10_000)
 	setDefault(&cfg.bodyTimeout, 30*time.Second)
 	setDefault(&cfg.resultTimeout, machine.MinRetention*time.Millisecond/2)
 	if cfg.DrainTimeout == nil {
@@ -167,7 +167,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		Handler:        s.handler(),
 		TLS:            s.cfg.TLS,
 		MaxStreams:     s.cfg.HTTP2MaxStreams,
-		MaxConnections: s.cfg.maxConnections,
+		MaxConnections: s.cfg.MaxConnections,
 
 		AddressConnections: s.cfg.AddressConnections,
 		TrustedProxies:     s.cfg.TrustedProxies,

@@ -28,13 +28,14 @@ func (l shortBuffers) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// perAddress is a listener that bounds the open connections of each remote address, see networkOf.
+// perAddress is a listener that bounds the open connections, in total and of each remote address, see networkOf.
 // Further ones get a 503 and are closed, as do those of an address that has cancelled too many requests
 // (see boundCancels). All connections end when their client does not read.
 type perAddress struct {
 	net.Listener
-	limit        int    // 0: none
-	section      string // of the configuration
+	total        int    // 0: no bound
+	limit        int    // of an address; 0: no bound
+	section      string // of the configuration; may be empty
 	tls          bool
 	proxies      proxies // their connections are not bounded
 	writeTimeout time.Duration
@@ -45,6 +46,7 @@ type perAddress struct {
 
 	mu      sync.Mutex // covers the fields below, and those of the sources
 	sources map[netip.Addr]*source
+	open    int       // connections
 	idle    int       // sources without connections
 	swept   time.Time // when those were last searched for sources to forget
 }
@@ -85,20 +87,27 @@ func (l *perAddress) newConn(inner net.Conn, addr netip.Addr) *conn {
 func (l *perAddress) enter(addr netip.Addr, now time.Time) (refusal string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.total > 0 && l.open >= l.total {
+		return fmt.Sprintf("this port has %d connections open, which is the most that it may have", l.total)
+	}
 	from := l.sources[addr]
 	switch {
 	case from == nil:
 		from = &source{cancels: newCancelBound(addressCancels)}
 		l.sources[addr] = from
 	case l.limit > 0 && from.open >= l.limit:
-		return fmt.Sprintf("this address has %d connections open, which is the most that one may have (%[2]s.connections-per-address-limit; for proxies see %[2]s.trusted-proxies)",
-			l.limit, l.section)
+		message := fmt.Sprintf("this address has %d connections open, which is the most that one may have", l.limit)
+		if l.section != "" {
+			message += fmt.Sprintf(" (%[1]s.connections-per-address-limit; for proxies see %[1]s.trusted-proxies)", l.section)
+		}
+		return message
 	case l.limit > 0 && !from.cancels.Has(now):
 		return tooManyCancels
 	case from.open == 0:
 		l.idle--
 	}
 	from.open++
+	l.open++
 	return ""
 }
 
@@ -107,6 +116,7 @@ func (l *perAddress) leave(addr netip.Addr, completed int64, now time.Time) {
 	defer l.mu.Unlock()
 	from := l.sources[addr]
 	from.addRest(completed, now)
+	l.open--
 	if from.open--; from.open == 0 {
 		l.forget(addr, now)
 	}
@@ -192,7 +202,9 @@ func remoteAddr(c net.Conn) netip.Addr {
 	return tcp.AddrPort().Addr().Unmap().WithZone("")
 }
 
-// networkOf is the address that bounds apply to: in IPv6, that of the network.
+// NetworkOf is the remote address of a connection that bounds apply to: in IPv6, that of the network.
+func NetworkOf(c net.Conn) netip.Addr { return networkOf(remoteAddr(c)) }
+
 func networkOf(addr netip.Addr) netip.Addr {
 	if !addr.Is6() || addr.IsLoopback() || addr.IsLinkLocalUnicast() { // many hosts have the network of these
 		return addr

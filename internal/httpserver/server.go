@@ -28,13 +28,14 @@ type Config struct {
 	// MaxConnections bounds the open connections; further ones wait to be accepted. 0 means
 	// unlimited. While the server stops, up to maxEstablished of those are served as well.
 	MaxConnections int
-	// AddressConnections bounds those of one remote address: more are answered 503 and
-	// closed. No bound if 0.
+	// TotalConnections bounds the open connections, too, but further ones are answered 503 and closed. No bound if 0.
+	TotalConnections int
+	// AddressConnections does the same for those of one remote address.
 	AddressConnections int
 	// TrustedProxies are networks of proxies whose requests are those of the clients in their header
 	// X-Forwarded-For, which becomes the RemoteAddr of the request. AddressConnections does not apply to them.
 	TrustedProxies []netip.Prefix
-	// Section is the section of the configuration that has the keys of these settings, for the answer.
+	// Section is the section of the configuration that has the keys of these settings, for the answer; empty if there are none.
 	Section string
 	// Problem formats the responses that do not come from Handler: to requests that cannot be
 	// parsed, except over TLS, and to connections above the bound. The default is the format of
@@ -90,7 +91,7 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 		cfg.Problem = adminProblem
 	}
 	bound := &perAddress{
-		Listener: ln, limit: cfg.AddressConnections, section: cfg.Section, tls: cfg.TLS != nil, writeTimeout: cfg.WriteTimeout, sources: map[netip.Addr]*source{},
+		Listener: ln, total: cfg.TotalConnections, limit: cfg.AddressConnections, section: cfg.Section, tls: cfg.TLS != nil, writeTimeout: cfg.WriteTimeout, sources: map[netip.Addr]*source{},
 		proxies: cfg.TrustedProxies, problem: cfg.Problem, refused: &refusals{log: cfg.Log}, closed: &refusals{log: cfg.Log},
 	}
 	ln = bound

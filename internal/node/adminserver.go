@@ -114,9 +114,6 @@ func tcpPort(a net.Addr) int {
 // adminDrainTimeout returns how long requests in progress may take when the server stops.
 func adminDrainTimeout() time.Duration { return 5 * time.Second }
 
-// adminConnections limits the open connections of the admin port.
-const adminConnections = 2000
-
 // serveAdmin serves the admin API until ctx ends.
 func (n *Node) serveAdmin(ctx context.Context) (err error) {
 	members := &backend.Cluster{Self: n.replica().ID, Store: n.metadata, Members: n.port.members, Nodes: n.port.nodes, Log: n.log}
@@ -140,7 +137,7 @@ func (n *Node) serveAdmin(ctx context.Context) (err error) {
 	defer func() { stop(); background.Wait() }()
 	return httpserver.Serve(ctx, n.listeners.admin, httpserver.Config{
 		Handler: n.adminHandler(ctx, engine, members), TLS: serverTLS(n.keys.listeners.admin, &n.cfg.Admin.TLS), DrainTimeout: adminDrainTimeout, Log: n.log, Budget: n.bodies,
-		MaxConnections: adminConnections, AddressConnections: int(n.cfg.Admin.ConnectionsPerAddressLimit), Section: "admin",
+		MaxConnections: n.connections.Admin, AddressConnections: int(n.cfg.Admin.ConnectionsPerAddressLimit), Section: "admin",
 		TrustedProxies: prefixes(n.cfg.Admin.TrustedProxies),
 	})
 }
@@ -159,6 +156,7 @@ func (n *Node) serveNodeHTTP(ctx context.Context) error {
 	}
 	return httpserver.Serve(ctx, n.port.ports.HTTP, httpserver.Config{
 		Handler: n.access.membersOnly(n.withProfiles(mux, portNode, n.access.nodePortRequiresToken()), n.metadata), DrainTimeout: adminDrainTimeout, Log: n.log,
+		TotalConnections: n.connections.Node, AddressConnections: max(1, n.connections.Node/2),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, nodeKey{}, nodetls.NodeOf(c))
 		},

@@ -29,17 +29,18 @@ type Node struct {
 	cfg *config.Config // of the start
 	log *slog.Logger
 
-	reloader  *config.Reloader
-	defaults  atomic.Pointer[metadata.Defaults] // in effect, of the last configuration
-	logLevels *telemetry.Levels                 // of log
-	exports   *exports
-	metrics   nodeMetrics
-	stats     *stats.Counters
-	history   *stats.History
-	usage     *process.Meter
-	payloads  process.PayloadLimits
-	bodies    *budget.Budget // of requests and responses at all ports
-	outbox    *partition.OutboxMemory
+	reloader    *config.Reloader
+	defaults    atomic.Pointer[metadata.Defaults] // in effect, of the last configuration
+	logLevels   *telemetry.Levels                 // of log
+	exports     *exports
+	metrics     nodeMetrics
+	stats       *stats.Counters
+	history     *stats.History
+	usage       *process.Meter
+	connections process.ConnectionLimits
+	payloads    process.PayloadLimits
+	bodies      *budget.Budget // of requests and responses at all ports
+	outbox      *partition.OutboxMemory
 
 	keys         keys
 	listeners    listeners
@@ -105,6 +106,10 @@ func Run(ctx context.Context, loaded *config.Loaded, log *slog.Logger, levels *t
 	return n.serve(ctx)
 }
 
+// connections are the limits of a process that may open many files. They are not configurable. That of the node port applies to
+// HTTP without a certificate as well.
+var connections = process.ConnectionLimits{Ingress: 10_000, Admin: 2000, Node: 500, Pending: 512}
+
 // newNode returns a node that has nothing open yet.
 func newNode(cfg *config.Config, log *slog.Logger, levels *telemetry.Levels, exports *exports) *Node {
 	configured := process.PayloadLimits{
@@ -112,7 +117,8 @@ func newNode(cfg *config.Config, log *slog.Logger, levels *telemetry.Levels, exp
 	}
 	n := &Node{
 		cfg: cfg, log: log, logLevels: levels, exports: exports,
-		payloads: configured.Fit(int64(cfg.Networking.MessageSizeLimit), log), metrics: newMetrics(cfg), outbox: partition.NewOutboxMemory(),
+		payloads: configured.Fit(int64(cfg.Networking.MessageSizeLimit), log), connections: connections.Fit(log),
+		metrics: newMetrics(cfg), outbox: partition.NewOutboxMemory(),
 		provisioning: cluster.NewProvisioning(cfg.AutoProvision, cfg.DefaultNumPartitions, cfg.DefaultReplication, cfg.BootstrapExpect),
 		shutdown:     lifecycle.NewShutdown(cfg.ShutdownTimeout.Std(), log),
 		failed:       make(chan error, 1),
@@ -147,7 +153,7 @@ func (n *Node) open(ctx context.Context) (err error) {
 	n.startup = lifecycle.NewStartup(lifecycle.StartupConfig{
 		Node: n.files.self.Node, Provisioning: n.provisioning, Log: n.log,
 		IngressTLS: serverTLS(n.keys.listeners.ingress, &cfg.Ingress.TLS), AdminTLS: serverTLS(n.keys.listeners.admin, &cfg.Admin.TLS),
-		Guard: n.access.adminGuard(), Authenticator: n.access.authenticator(portAdmin, n.access.required, nil),
+		Connections: n.connections, Guard: n.access.adminGuard(), Authenticator: n.access.authenticator(portAdmin, n.access.required, nil),
 	})
 	return nil
 }

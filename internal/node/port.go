@@ -44,7 +44,7 @@ type nodePort struct {
 func (n *Node) openPort(ctx context.Context) (err error) {
 	p, self := &n.port, n.files.self
 	p.peers, p.issuer = cluster.NewPeers(n.keys.nodes), n.newIssuer()
-	p.ports = membership.Split(n.listeners.node, n.keys.nodes)
+	p.ports = membership.Split(n.listeners.node, n.keys.nodes, n.connections.Pending)
 	p.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
 		ClusterID: self.Cluster, NodeID: self.Node, Incarnation: self.Incarnation,
 		Address: raft.ServerAddress(p.address), AddressOf: p.addresses.Of, SnapshotRate: int(n.cfg.Worker.SnapshotTransferRate), Stopping: n.draining.Load, Logger: n.log,

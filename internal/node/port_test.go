@@ -19,7 +19,7 @@ func TestAStopThatIsNotAnnouncedIsNoFailure(t *testing.T) {
 	packets, err := membership.ListenPacket(t.Context(), l.Addr())
 	require.NoError(t, err)
 	log := slog.New(slog.DiscardHandler)
-	p := nodePort{ports: membership.Split(l, nil)}
+	p := nodePort{ports: membership.Split(l, nil, 10)}
 	p.members, err = membership.Open(membership.Config{
 		Name: "n1", Incarnation: "1", ClusterName: "c", Address: l.Addr().String(), Streams: p.ports.Gossip, Packets: packets, Logger: log,
 	})

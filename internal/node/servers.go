@@ -26,6 +26,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		ForwardHeaders:     canonical(c.ForwardHeaders),
 		RequestSizeLimit:   int64(c.RequestSizeLimit),
 		ConcurrentRequests: int64(c.ConcurrentAPIRequestsLimit),
+		MaxConnections:     n.connections.Ingress,
 		AddressConnections: int(c.ConnectionsPerAddressLimit),
 		TrustedProxies:     prefixes(c.TrustedProxies),
 		Budget:             n.bodies,

@@ -157,6 +157,7 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock, written *p
 			WriteStallBegin: func(i pebble.WriteStallBeginInfo) { log.Warn("writes stalled by the disk", "reason", i.Reason) },
 		},
 	}
+	pebbledb.LimitOpenFiles(po)
 	pebbledb.SeparateValues(po)
 	written.Watch(po)
 	for i := range po.Levels {

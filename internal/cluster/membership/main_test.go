@@ -14,6 +14,9 @@ import (
 	"platform/test/harness/ports"
 )
 
+// pending is how many connections of a node may be unidentified.
+const pending = 512
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // testLogger is silent unless MEMBERSHIP_LOG is set.
@@ -72,7 +75,7 @@ func startAt(tb testing.TB, address, name string, configure func(*Config)) *test
 	if configure != nil {
 		configure(&cfg)
 	}
-	n.ports = split(l, cfg.Security, time.Hour) // no test waits for the time limit of silent connections
+	n.ports = split(l, cfg.Security, pending, time.Hour) // no test waits for the time limit of silent connections
 	cfg.Streams = n.ports.Gossip
 	var err error
 	n.Members, err = Open(cfg)

@@ -106,7 +106,7 @@ func TestTheNodePortRequiresTLS(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	server := security(t, ca, "a", nodetls.Require)
-	p := Split(l, server)
+	p := Split(l, server, pending)
 	defer p.Close()
 	for _, begin := range []string{streamMagic, "PRI * HTTP/2.0\r\n\r\n", "\x16\x03\x01\x00\x05hello"} {
 		conn, err := net.Dial("tcp", l.Addr().String())

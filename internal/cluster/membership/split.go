@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"platform/internal/httpserver"
 	"platform/internal/nodetls"
 )
 
@@ -18,8 +20,9 @@ const (
 	// peekTimeout bounds how long a connection may take to send its first bytes, and how
 	// long it waits to be accepted.
 	peekTimeout = 5 * time.Second
-	// maxPeeking bounds the connections in either state.
-	maxPeeking = 512
+	// peekingShare: one remote address may have one part in peekingShare of the connections in either state. A client that
+	// opens connections and sends nothing must not keep nodes at other addresses from connecting.
+	peekingShare = 8
 	// protocolBytes is the number of bytes that identify the protocol.
 	protocolBytes = 4
 )
@@ -44,7 +47,7 @@ type Ports struct {
 	security *nodetls.Security
 	done     chan struct{}
 	stopOnce sync.Once
-	slots    chan struct{} // semaphore: one per connection that has not been accepted yet
+	slots    *slots // one per connection that has not been accepted yet
 	peeking  *connSet
 	timeout  time.Duration // peekTimeout
 	wg       sync.WaitGroup
@@ -54,14 +57,16 @@ type Ports struct {
 
 // Split dispatches the connections of l by their first bytes. Connections of unknown
 // protocols are closed. Nodes are authenticated first, as security requires, which may be
-// nil. Ports takes ownership of l and stops on Close or when l is closed.
-func Split(l net.Listener, security *nodetls.Security) *Ports { return split(l, security, peekTimeout) }
+// nil. At most pending connections are not identified yet. Ports takes ownership of l and stops on Close or when l is closed.
+func Split(l net.Listener, security *nodetls.Security, pending int) *Ports {
+	return split(l, security, pending, peekTimeout)
+}
 
-func split(l net.Listener, security *nodetls.Security, timeout time.Duration) *Ports {
+func split(l net.Listener, security *nodetls.Security, pending int, timeout time.Duration) *Ports {
 	addr := l.Addr()
 	p := &Ports{
 		listener: l, security: security, timeout: timeout, done: make(chan struct{}),
-		slots: make(chan struct{}, maxPeeking), peeking: newConnSet(),
+		slots: &slots{limit: pending, ofAddress: max(1, pending/peekingShare), of: map[netip.Addr]int{}}, peeking: newConnSet(),
 		rpc: newProtocolListener(addr), http: newProtocolListener(addr), gossip: newProtocolListener(addr), enroll: newProtocolListener(addr),
 	}
 	p.RPC, p.HTTP, p.Gossip, p.Enroll = p.rpc, p.http, p.gossip, p.enroll
@@ -96,16 +101,44 @@ func (p *Ports) stop() {
 // handle dispatches a new connection without blocking the accept loop. It closes the
 // connection if too many are waiting.
 func (p *Ports) handle(conn net.Conn) {
-	select {
-	case p.slots <- struct{}{}:
-	default:
+	from := httpserver.NetworkOf(conn)
+	if !p.slots.take(from) {
 		_ = conn.Close()
 		return
 	}
 	p.wg.Go(func() {
-		defer func() { <-p.slots }()
+		defer p.slots.release(from)
 		p.dispatch(conn)
 	})
+}
+
+// slots is a semaphore that no remote address can exhaust.
+type slots struct {
+	limit, ofAddress int
+
+	mu    sync.Mutex // covers the fields below
+	taken int
+	of    map[netip.Addr]int
+}
+
+func (s *slots) take(from netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken == s.limit || s.of[from] == s.ofAddress {
+		return false
+	}
+	s.taken++
+	s.of[from]++
+	return true
+}
+
+func (s *slots) release(from netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken--
+	if s.of[from]--; s.of[from] == 0 {
+		delete(s.of, from)
+	}
 }
 
 // dispatch peeks at the first bytes of a connection and delivers it to its protocol.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -98,7 +99,12 @@ func requireClosed(t *testing.T, conn net.Conn) {
 
 func dial(t *testing.T, address, first string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
+	return dialFrom(t, "127.0.0.1", address, first)
+}
+
+func dialFrom(t *testing.T, from, address, first string) net.Conn {
+	t.Helper()
+	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", address)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	_, err = io.WriteString(conn, first)
@@ -109,12 +115,15 @@ func dial(t *testing.T, address, first string) net.Conn {
 func TestSilentConnectionsDoNotBlockOthers(t *testing.T) {
 	a := start(t, "a", nil)
 	rpc := serveRPC(t, a)
-	for range 100 {
+	for range 30 {
 		dial(t, a.address, "")
 		dial(t, a.address, "PR")
 	}
 	for range 20 { // streams that stop during the handshake
 		dial(t, a.address, streamMagic+"half")
+	}
+	for range 2 * pending {
+		dialFrom(t, "127.0.0.2", a.address, "")
 	}
 	_, err := rpc.Check(t.Context(), &healthpb.HealthCheckRequest{})
 	require.NoError(t, err)
@@ -124,11 +133,17 @@ func TestSilentConnectionsDoNotBlockOthers(t *testing.T) {
 func TestSilentConnectionsAreLimited(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	p := split(l, nil, time.Hour)
-	for range maxPeeking {
-		dial(t, l.Addr().String(), "")
+	p := split(l, nil, pending, time.Hour)
+	for i := range peekingShare {
+		for range pending / peekingShare {
+			dialFrom(t, fmt.Sprintf("127.0.0.%d", i+2), l.Addr().String(), "")
+		}
 	}
-	require.Eventually(t, func() bool { return len(p.slots) == maxPeeking }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		p.slots.mu.Lock()
+		defer p.slots.mu.Unlock()
+		return p.slots.taken == pending
+	}, time.Minute, time.Millisecond)
 	requireClosed(t, dial(t, l.Addr().String(), "PRI "))
 	require.NoError(t, p.Close()) // does not wait for silent connections
 }
@@ -168,7 +183,7 @@ func dialUDP(t *testing.T, address string) net.Conn {
 func TestPortsCloseIndividuallyAndTogether(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	p := Split(l, nil)
+	p := Split(l, nil, pending)
 	require.NoError(t, p.HTTP.Close())
 	require.NoError(t, p.HTTP.Close())
 	_, err = p.HTTP.Accept()
@@ -209,7 +224,7 @@ func TestEnrollingConnectionsReachNoOtherProtocol(t *testing.T) {
 	security.AdmitEnrolling(func(net.Addr) bool { return true })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	p := Split(l, security)
+	p := Split(l, security, pending)
 	reached := make(chan string, 10)
 	for name, listener := range map[string]net.Listener{"rpc": p.RPC, "http": p.HTTP, "gossip": p.Gossip} {
 		go func() {

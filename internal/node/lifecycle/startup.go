@@ -18,6 +18,7 @@ import (
 	"platform/internal/access"
 	"platform/internal/cluster"
 	"platform/internal/httpserver"
+	"platform/internal/process"
 )
 
 // quietPeriod is how long requests to a starting node wait before they are rejected. This suffices
@@ -29,6 +30,7 @@ type StartupConfig struct {
 	Node                 string
 	Provisioning         *cluster.Provisioning
 	IngressTLS, AdminTLS *tls.Config
+	Connections          process.ConnectionLimits
 	Guard                *access.Guard         // of the admin port
 	Authenticator        *access.Authenticator // of the admin port
 	Log                  *slog.Logger
@@ -76,13 +78,13 @@ func (s *Startup) Serve(openIngress func(context.Context) (net.Listener, error),
 			}
 		})
 	}
-	afterQuiet(func() { serveBorrowed(ctx, admin, s.cfg.AdminTLS, s.handler(true)) })
+	afterQuiet(func() { serveBorrowed(ctx, admin, s.cfg.AdminTLS, s.cfg.Connections.Admin, s.handler(true)) })
 	afterQuiet(func() {
 		ingress, err := openIngress(ctx)
 		if err != nil {
 			return // the node reports it when it opens the port to serve
 		}
-		serveBorrowed(ctx, ingress, s.cfg.IngressTLS, s.handler(false))
+		serveBorrowed(ctx, ingress, s.cfg.IngressTLS, s.cfg.Connections.Ingress, s.handler(false))
 	})
 	return func() {
 		cancel()
@@ -92,14 +94,14 @@ func (s *Startup) Serve(openIngress func(context.Context) (net.Listener, error),
 
 // serveBorrowed serves on a listener that it does not close. Requests whose header has arrived when ctx ends get their
 // response. It does not wait for their bodies: until it returns, the node does not serve on the port.
-func serveBorrowed(ctx context.Context, ln net.Listener, secure *tls.Config, handler http.Handler) {
+func serveBorrowed(ctx context.Context, ln net.Listener, secure *tls.Config, connections int, handler http.Handler) {
 	port, ok := ln.(deadlineListener)
 	if !ok {
 		return
 	}
 	// An error means that the port is closed, which the node reports when it serves on it.
 	_ = httpserver.Serve(ctx, borrowed{port}, httpserver.Config{
-		Handler: handler, TLS: secure, CancelGrace: time.Millisecond, Log: slog.New(slog.DiscardHandler),
+		Handler: handler, TLS: secure, MaxConnections: connections, CancelGrace: time.Millisecond, Log: slog.New(slog.DiscardHandler),
 	})
 	_ = port.SetDeadline(time.Time{})
 }

@@ -113,6 +113,7 @@ func Open(dir string, opts Options) (*DB, error) {
 	written := new(pebbledb.WriteProgress)
 	po.EventListener = new(pebble.EventListener)
 	damage := pebbledb.ReportDamage(po, logger.With("component", "log_database"))
+	pebbledb.LimitOpenFiles(po)
 	pebbledb.SeparateValues(po)
 	written.Watch(po)
 	large := pebbledb.NewLargeWrites(po)

@@ -29,7 +29,7 @@ var metaEntries = []Entry{
 		Code: META0003, HTTPStatus: http.StatusBadGateway,
 		Title:   "Service endpoint cannot be reached",
 		Meaning: "The discovery request to the endpoint failed: the connection failed, the name did not resolve, or the status was not a success.",
-		Remedy:  "Check that the address is right and that the endpoint is running and reachable from where the server runs (inside a container, localhost is the container). If the endpoint requires authentication, register it with additional_headers (in the command line client: --extra-header).",
+		Remedy:  "Check that the address is right and that the endpoint is running and reachable from where the server runs (inside a container, localhost is the container). If the endpoint requires authentication, register it with additional_headers (in the command line client: --extra-header). If it verifies signatures, its key must be the public key that the server logs at start.",
 	},
 	{
 		Code: META0004, HTTPStatus: http.StatusConflict,

@@ -181,7 +181,7 @@ var runtimeEntries = []Entry{
 	{
 		Code: RT0026, HTTPStatus: http.StatusServiceUnavailable,
 		Title:   "No memory for the request",
-		Meaning: "The bodies of the requests in progress, on this connection or on the whole node, use all the memory reserved for them (networking.body-memory-limit, networking.connection-body-memory-limit), or the client's address has too many connections open (connections-per-address-limit). The request had no effect, or, if the response contains the id of an invocation, that invocation has ended and its result is kept.",
+		Meaning: "The bodies of the requests in progress, on this connection or on the whole node, use all the memory reserved for them (networking.body-memory-limit, networking.connection-body-memory-limit), or the client's address or the port has too many connections open (connections-per-address-limit). The request had no effect, or, if the response contains the id of an invocation, that invocation has ended and its result is kept.",
 		Remedy:  "Repeat the request after the time in the retry-after header, or read the result with /platform/attach/{id}. Send fewer large bodies concurrently, or raise the limit. If the address is that of a proxy, add it to trusted-proxies.",
 	},
 	{

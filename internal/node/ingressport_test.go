@@ -25,7 +25,9 @@ func TestANodeOfAClusterRefusesClientsUntilItServes(t *testing.T) {
 	for _, nodes := range []int{1, 2} {
 		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
 			c := newTestCluster(t, nodes)
-			c.healthy(nodes, 0)
+			for i := range nodes { // a node that is stopped while it joins reports that it could not
+				c.healthy(nodes, i)
+			}
 			for i := range nodes {
 				c.stop(i)
 			}

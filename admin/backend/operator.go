@@ -158,7 +158,7 @@ const (
 )
 
 // resumeElsewhere pauses an invocation that is backing off and resumes it on another deployment.
-// On failure it continues where it was.
+// On failure it continues where it was, or stays paused if another operator has paused it.
 func (o *operator) resumeElsewhere(ctx context.Context, id ids.Invocation, repin *machine.Repin) error {
 	pause := &machine.Pause{Target: id}
 	if o.level() >= feature.Level4 {
@@ -177,8 +177,22 @@ func (o *operator) resumeElsewhere(ctx context.Context, id ids.Invocation, repin
 	if err == nil {
 		return nil
 	}
-	_, undo := o.operate(context.WithoutCancel(ctx), id, &machine.Resume{Target: id}, machine.OK)
-	return errors.Join(err, undo)
+	return errors.Join(err, o.withdraw(context.WithoutCancel(ctx), pause))
+}
+
+// withdraw ends the pause of resumeElsewhere, but not one that another operator has requested.
+func (o *operator) withdraw(ctx context.Context, pause *machine.Pause) error {
+	if pause.Repin != "" {
+		inv, err := o.router.Find(ctx, pause.Target)
+		if err != nil {
+			return operatorError(err)
+		}
+		if p := inv.LastPause; p == nil || p.Cause != machine.BeforeRepin {
+			return nil
+		}
+	}
+	_, err := o.operate(ctx, pause.Target, &machine.Resume{Target: pause.Target}, machine.OK)
+	return err
 }
 
 // awaitPaused waits until a requested pause takes effect, up to the timeout.

@@ -94,18 +94,29 @@ func (c *Pause) reason() string {
 	return c.Reason
 }
 
+// takesOver reports whether a pause that would last only until the invocation is resumed on another
+// deployment becomes that of an operator, who has requested one as well.
+func (c *Pause) takesOver(inv *Invocation) bool { return c.Repin == "" && inv.repinning() }
+
 func (m *Machine) pauseByOperator(c *Pause) (Outcome, error) {
 	inv, refusal, err := m.notEnded(c.Target)
 	if err != nil || inv == nil {
 		return refusal, err
 	}
 	switch {
+	case inv.Status == Paused && c.takesOver(inv):
+		m.recordPause(inv, c.cause(), c.By, c.reason())
+		if err := m.recordEvent(inv, Event{Kind: EnteredPause, Failure: inv.Failure, Pause: inv.LastPause}); err != nil {
+			return Outcome{}, err
+		}
+		m.st.PutInvocation(inv)
+		return describe(OK, inv), nil
 	case inv.Status == Paused:
 		return describe(Existing, inv), nil
 	case inv.Waiting():
 		return describe(NotStarted, inv), nil
 	case inv.Status == Invoked && m.level >= feature.Level2:
-		if !inv.Pausing {
+		if !inv.Pausing || c.takesOver(inv) {
 			m.recordPause(inv, c.cause(), c.By, c.reason())
 		}
 		inv.Pausing = true

@@ -105,3 +105,33 @@ func TestAPauseForAnotherDeploymentIsOneEvent(t *testing.T) {
 		require.Equal(t, string(latest), e.Pause.Reason)
 	}
 }
+
+// TestAPauseByAnOperatorOutlastsOneForAnotherDeployment pauses an invocation to resume it on another
+// deployment, and an operator pauses it as well, before the pause takes effect or afterwards.
+func TestAPauseByAnOperatorOutlastsOneForAnotherDeployment(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		b := newBounded(t, feature.Level4)
+		id := ids.NewInvocation(1, [16]byte{1})
+		attempt := b.invoke(id, machine.Target{Service: "S", Handler: "h"}, journal.NewInput(nil, nil))
+		b.apply(&machine.Pause{Target: id, Repin: "dp_latest"})
+		pause := &machine.Pause{Target: id, By: "10.0.0.1", Reason: "incident"}
+		if early {
+			b.apply(pause)
+		}
+		b.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: []machine.Step{{Kind: machine.StepYield}}})
+		if !early {
+			b.apply(pause)
+		}
+
+		inv, err := b.st.Invocation(id)
+		require.NoError(t, err)
+		require.Equal(t, machine.Paused, inv.Status)
+		require.Equal(t, machine.PausedByOperator, inv.LastPause.Cause)
+		require.Equal(t, "incident", inv.LastPause.Reason)
+		require.EqualValues(t, 1, inv.History.Next)
+		e, err := b.st.Event(id, 0)
+		require.NoError(t, err)
+		require.Equal(t, machine.EnteredPause, e.Kind)
+		require.Equal(t, "10.0.0.1", e.Pause.By)
+	}
+}

@@ -31,6 +31,10 @@ func TestSubscriptionTables(t *testing.T) {
 	got = encoded(t, ask(t, e, "SELECT partition, node_id, start_offset, position, lag_records, blocked_offset, blocked_reason FROM sys_subscription_partition WHERE subscription_id = 'sub_1' ORDER BY partition"))
 	require.JSONEq(t, `[{"partition":0,"node_id":"N1","start_offset":2,"position":5,"lag_records":4,"blocked_offset":5,"blocked_reason":"key_missing"},
 		{"partition":1,"position":1,"lag_records":0}]`, got)
+	require.JSONEq(t, `[{"lag":"PT1.5S"}]`, encoded(t, ask(t, e, "SELECT lag FROM sys_subscription")))
+	state.Status.Partitions[0].LagSeconds = 0
+	require.JSONEq(t, `[{}]`, encoded(t, ask(t, e, "SELECT lag FROM sys_subscription")), "its records are not fetched")
+	require.JSONEq(t, `[{},{"lag":"P0D"}]`, encoded(t, ask(t, e, "SELECT lag FROM sys_subscription_partition ORDER BY partition")))
 	state.Status.Partitions[1].End = -1
 	require.JSONEq(t, `[{}]`, encoded(t, ask(t, e, "SELECT lag_records FROM sys_subscription")))
 }

@@ -50,7 +50,7 @@ func sysSubscription() *Table {
 		plain("blocked_partitions", U32, "topic partitions that a record blocks", func(s *row) value { return number(s.blocked()) }),
 		plain("dead_letters", U64, "records that could not be delivered and that the server keeps", func(s *row) value { return number(s.Status.DeadLetters) }),
 		plain("lag_records", U64, "records that are not delivered; NULL if not known", func(s *row) value { return s.lag() }),
-		plain("lag", Duration, "age of the oldest record that is not delivered", func(s *row) value { return s.age() }),
+		plain("lag", Duration, "age of the oldest record that is not delivered; NULL if not known, such as while paused", func(s *row) value { return s.age() }),
 		plain("paused_by", Text, "who paused it", func(s *row) value { return s.paused(func(p *subscription.Pause) value { return text(p.By) }) }),
 		plain("paused_reason", Text, "why it was paused", func(s *row) value { return s.paused(func(p *subscription.Pause) value { return text(p.Reason) }) }),
 		plain("paused_at", Timestamp, "when it was paused", func(s *row) value { return s.paused(func(p *subscription.Pause) value { return moment(p.At) }) }),
@@ -106,14 +106,20 @@ func (s *SubscriptionState) age() value {
 	if len(s.Status.Partitions) == 0 {
 		return nil
 	}
-	most := 0.0
+	records, most := int64(0), 0.0
 	for i := range s.Status.Partitions {
-		most = max(most, s.Status.Partitions[i].LagSeconds)
+		p := &s.Status.Partitions[i]
+		records, most = max(records, p.Lag()), max(most, p.LagSeconds)
 	}
-	return seconds(most)
+	return age(records, most)
 }
 
-func seconds(s float64) value { return int64(s * 1000) }
+func age(records int64, seconds float64) value {
+	if !subscription.KnowsAge(records, seconds) {
+		return nil
+	}
+	return int64(seconds * 1000)
+}
 
 // topicPartition is a topic partition of a subscription.
 type topicPartition struct {
@@ -170,7 +176,7 @@ func sysSubscriptionPartition() *Table {
 			}
 			return nil
 		}),
-		plain("lag", Duration, "age of the oldest record that is not delivered", func(p *row) value { return seconds(p.LagSeconds) }),
+		plain("lag", Duration, "age of the oldest record that is not delivered; NULL if not known, such as while paused", func(p *row) value { return age(p.Lag(), p.LagSeconds) }),
 		plain("in_flight", U32, "records handed over and not acknowledged", func(p *row) value { return number(p.InFlight) }),
 		plain("delivered", U64, "records delivered since the node started to read", func(p *row) value { return number(p.Delivered) }),
 		plain("skipped", U64, "records left out since then", func(p *row) value { return number(p.Skipped) }),

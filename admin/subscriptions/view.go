@@ -82,7 +82,7 @@ type topicPartitionView struct {
 	Position     int64              `json:"position"`
 	EndOffset    *int64             `json:"end_offset,omitempty"`
 	LagRecords   *int64             `json:"lag_records,omitempty"`
-	LagSeconds   float64            `json:"lag_seconds"`
+	LagSeconds   *float64           `json:"lag_seconds,omitempty"`
 	InFlight     uint32             `json:"in_flight"`
 	Delivered    uint64             `json:"delivered"`
 	Skipped      uint64             `json:"skipped"`
@@ -189,7 +189,10 @@ func (v *subscriptionView) sum(partitions []subscription.PartitionStatus) {
 		seconds = max(seconds, p.LagSeconds)
 	}
 	if known {
-		v.LagRecords, v.LagSeconds = &records, &seconds
+		v.LagRecords = &records
+		if subscription.KnowsAge(records, seconds) {
+			v.LagSeconds = &seconds
+		}
 	}
 }
 
@@ -238,7 +241,7 @@ func viewStart(sub *subscription.Subscription) startView {
 func viewTopicPartition(sub *subscription.Subscription, p *subscription.PartitionStatus) topicPartitionView {
 	view := topicPartitionView{
 		Topic: p.Topic, Partition: p.Partition, State: p.State, Reason: string(p.Reason), Message: p.Message, Since: optionalTime(p.Since),
-		Node: ids.Node(p.Node), Owner: p.Owner, Position: p.Position, LagSeconds: p.LagSeconds, InFlight: p.InFlight, Delivered: p.Delivered,
+		Node: ids.Node(p.Node), Owner: p.Owner, Position: p.Position, InFlight: p.InFlight, Delivered: p.Delivered,
 		Skipped: p.Skipped, DeadLettered: p.DeadLettered, LastRecordAt: optionalTime(p.LastRecordAt), LastError: p.LastError,
 		LastErrorAt: optionalTime(p.LastErrorAt),
 	}
@@ -248,6 +251,9 @@ func viewTopicPartition(sub *subscription.Subscription, p *subscription.Partitio
 	if p.End >= 0 {
 		end, lag := p.End, p.Lag()
 		view.EndOffset, view.LagRecords = &end, &lag
+		if subscription.KnowsAge(lag, p.LagSeconds) {
+			view.LagSeconds = &p.LagSeconds
+		}
 	}
 	if b := p.Blocked; b != nil {
 		view.Blocked = &blockedView{b.Offset, optionalTime(b.Timestamp), string(b.Reason), b.Message, b.KeySize, b.ValueSize}

@@ -92,6 +92,8 @@ func (e *Engine) Collect(ch chan<- prometheus.Metric) {
 		}
 		if known {
 			ch <- prometheus.MustNewConstMetric(descLag, prometheus.GaugeValue, float64(lag), st.Subscription)
+		}
+		if known && subscription.KnowsAge(lag, delay) {
 			ch <- prometheus.MustNewConstMetric(descDelay, prometheus.GaugeValue, delay, st.Subscription)
 		}
 		ch <- prometheus.MustNewConstMetric(descWhole, prometheus.GaugeValue, 1, st.Subscription, string(summary(st).State))

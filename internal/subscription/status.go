@@ -102,7 +102,8 @@ type PartitionStatus struct {
 	Position int64
 	// End is the offset of the next record to be produced; -1 if it is not known.
 	End int64
-	// LagSeconds is the age of the oldest record that is not delivered; 0 if there is none.
+	// LagSeconds is the age of the oldest record that is not delivered; 0 if there is none, or if it is
+	// not known since records are not fetched.
 	LagSeconds   float64
 	InFlight     uint32
 	LastRecordAt time.Time // timestamp of the last record that was delivered; zero: none yet
@@ -120,6 +121,9 @@ func (p *PartitionStatus) Lag() int64 {
 	}
 	return max(0, p.End-p.Position)
 }
+
+// KnowsAge reports whether a number of seconds is the age of the oldest of records that are not delivered.
+func KnowsAge(records int64, seconds float64) bool { return records == 0 || seconds > 0 }
 
 // BlockedRecord is a record that cannot be delivered.
 type BlockedRecord struct {

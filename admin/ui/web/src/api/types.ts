@@ -482,7 +482,7 @@ export interface TopicPartition {
   position: number
   end_offset?: number
   lag_records?: number
-  lag_seconds: number
+  lag_seconds?: number
   in_flight: number
   skipped: number
   dead_lettered: number

@@ -257,6 +257,7 @@ func TestAlertsFire(t *testing.T) {
 	l.faultOfTheDisk()
 	l.faultsOfInvocations(f)
 	l.faultsOfClients()
+	l.faultOfASubscription()
 	l.faultsOfTheNode()
 	l.faultsOfTheCluster()
 	raw, err := os.ReadFile(alerts)
@@ -302,6 +303,21 @@ func (l *laboratory) faultsOfClients() {
 	})
 }
 
+// create creates something at the admin port of the single node.
+func (l *laboratory) create(path, body string) {
+	resp, err := http.Post(l.solo.Admin()+path, "application/json", strings.NewReader(body))
+	require.NoError(l, err)
+	require.NoError(l, resp.Body.Close())
+	require.Equal(l, http.StatusCreated, resp.StatusCode, path)
+}
+
+func (l *laboratory) faultOfASubscription() {
+	l.fire(true, sync.OnceFunc(func() {
+		l.create("/kafka-clusters", `{"name": "down", "properties": {"bootstrap.servers": "127.0.0.1:1"}}`)
+		l.create("/subscriptions", `{"source": "kafka://down/orders", "sink": "service://Echo/run"}`)
+	}), "PlatformSubscriptionStopped")
+}
+
 func (l *laboratory) faultsOfTheNode() {
 	l.fire(true, sync.OnceFunc(func() {
 		l.solo.Client.Close()
@@ -334,7 +350,7 @@ func (l *laboratory) faultsOfTheCluster() {
 		require.NoError(l, hung.Process.Signal(syscall.SIGCONT))
 		require.NoError(l, l.three.AwaitReplicated(l.Context(), time.Minute))
 	}, "PlatformElections")
-	l.fire(false, sync.OnceFunc(l.three.Nodes[2].Kill), "PlatformNodeDown", "PlatformNoLossSurvived", "PlatformReplicasBehind")
+	l.fire(false, sync.OnceFunc(l.three.Nodes[2].Kill), "PlatformNodeDown", "PlatformNodeNotScraped", "PlatformNoLossSurvived", "PlatformReplicasBehind")
 	kill := sync.OnceFunc(l.three.Nodes[1].Kill)
 	l.fire(false, func() {
 		kill()

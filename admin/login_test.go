@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/access"
+	"platform/internal/access/jwttest"
 	"platform/internal/access/oidc"
 	"platform/metadata"
 )
@@ -36,17 +37,9 @@ type identityProvider struct {
 }
 
 func (p *identityProvider) token(t *testing.T, client, nonce string) string {
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: p.key, KeyID: "k"}}, nil)
-	require.NoError(t, err)
-	claims, err := json.Marshal(map[string]any{
+	return jwttest.Sign(t, jose.ES256, p.key, "k", map[string]any{
 		"iss": p.URL, "aud": client, "sub": "ada", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Minute).Unix(), "nonce": nonce, "groups": p.groups,
 	})
-	require.NoError(t, err)
-	signed, err := signer.Sign(claims)
-	require.NoError(t, err)
-	text, err := signed.CompactSerialize()
-	require.NoError(t, err)
-	return text
 }
 
 // withLogin is a server whose users log in with an identity provider.

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/access"
+	"platform/internal/access/jwttest"
 )
 
 // issuer is an identity provider.
@@ -51,29 +52,10 @@ func newIssuer(t *testing.T) *issuer {
 
 // claims of a valid token, with changes.
 func (i *issuer) claims(changes map[string]any) map[string]any {
-	claims := map[string]any{
+	return jwttest.Change(map[string]any{
 		"iss": i.URL, "aud": "platform", "sub": "ada", "exp": i.now.Add(time.Minute).Unix(), "iat": i.now.Unix(),
 		"realm_access": map[string]any{"roles": []string{"ops", "other"}},
-	}
-	for name, value := range changes {
-		if claims[name] = value; value == nil {
-			delete(claims, name)
-		}
-	}
-	return claims
-}
-
-func sign(t *testing.T, alg jose.SignatureAlgorithm, key any, kid string, claims map[string]any) string {
-	t.Helper()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: jose.JSONWebKey{Key: key, KeyID: kid}}, nil)
-	require.NoError(t, err)
-	payload, err := json.Marshal(claims)
-	require.NoError(t, err)
-	signed, err := signer.Sign(payload)
-	require.NoError(t, err)
-	text, err := signed.CompactSerialize()
-	require.NoError(t, err)
-	return text
+	}, changes)
 }
 
 func (i *issuer) verifier(t *testing.T, change func(*Config)) *Verifier {
@@ -93,13 +75,13 @@ func TestMappedClaimsBecomeRoles(t *testing.T) {
 	i := newIssuer(t)
 	for _, keysURL := range []string{"", i.URL + "/keys"} {
 		v := i.verifier(t, func(c *Config) { c.KeysURL = keysURL })
-		p := v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(nil)))
+		p := v.Principal(t.Context(), jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(nil)))
 		require.NotNil(t, p)
 		require.Equal(t, "jwt:ada", p.Name)
 		require.ElementsMatch(t, []access.Role{access.Operator, access.Reader}, p.Roles)
 	}
 	v := i.verifier(t, func(c *Config) { c.SubjectClaim, c.RolesClaim = "email", "https://example.com/roles" })
-	p := v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"email": "ada@example.com", "email_verified": true, "https://example.com/roles": "x root"})))
+	p := v.Principal(t.Context(), jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"email": "ada@example.com", "email_verified": true, "https://example.com/roles": "x root"})))
 	require.NotNil(t, p)
 	require.Equal(t, "jwt:ada@example.com", p.Name)
 	require.Equal(t, []access.Role{access.Admin}, p.Roles)
@@ -114,31 +96,31 @@ func TestForgedTokensAreRejected(t *testing.T) {
 	require.NoError(t, err)
 	public, err := x509.MarshalPKIXPublicKey(i.key.Public())
 	require.NoError(t, err)
-	valid := sign(t, jose.ES256, i.key, "k1", i.claims(nil))
+	valid := jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(nil))
 	parts := strings.Split(valid, ".")
 	encode := base64.RawURLEncoding.EncodeToString
 	root, err := json.Marshal(i.claims(map[string]any{"realm_access": map[string]any{"roles": []string{"root"}}}))
 	require.NoError(t, err)
 	for name, token := range map[string]string{
 		"empty": "", "garbage": "a.b.c", "no token": "Bearer", "too long": strings.Repeat("a", maxTokenBytes) + ".b.c",
-		"another key":           sign(t, jose.ES256, other, "k1", i.claims(nil)),
-		"another key and id":    sign(t, jose.ES256, other, "k2", i.claims(nil)),
-		"another algorithm":     sign(t, jose.RS256, foreign, "k1", i.claims(nil)),
-		"public key as secret":  sign(t, jose.HS256, public, "k1", i.claims(nil)),
+		"another key":           jwttest.Sign(t, jose.ES256, other, "k1", i.claims(nil)),
+		"another key and id":    jwttest.Sign(t, jose.ES256, other, "k2", i.claims(nil)),
+		"another algorithm":     jwttest.Sign(t, jose.RS256, foreign, "k1", i.claims(nil)),
+		"public key as secret":  jwttest.Sign(t, jose.HS256, public, "k1", i.claims(nil)),
 		"unsigned":              encode([]byte(`{"alg":"none"}`)) + "." + encode(root) + ".",
 		"signature of another":  parts[0] + "." + encode(root) + "." + parts[2],
 		"without signature":     parts[0] + "." + parts[1] + ".",
-		"another issuer":        sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"iss": "https://evil.example"})),
-		"another audience":      sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"aud": "other"})),
-		"no audience":           sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"aud": nil})),
-		"expired":               sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"exp": i.now.Add(-time.Second).Unix()})),
-		"never expires":         sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"exp": nil})),
-		"not yet":               sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"nbf": i.now.Add(time.Hour).Unix()})),
-		"no subject":            sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"sub": nil})),
-		"subject with newline":  sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"sub": "a\nb"})),
-		"no roles":              sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"realm_access": nil})),
-		"roles without mapping": sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"realm_access": map[string]any{"roles": []string{"admin", "viewer"}}})),
-		"roles of another type": sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"realm_access": []any{1, true}})),
+		"another issuer":        jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"iss": "https://evil.example"})),
+		"another audience":      jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"aud": "other"})),
+		"no audience":           jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"aud": nil})),
+		"expired":               jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"exp": i.now.Add(-time.Second).Unix()})),
+		"never expires":         jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"exp": nil})),
+		"not yet":               jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"nbf": i.now.Add(time.Hour).Unix()})),
+		"no subject":            jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"sub": nil})),
+		"subject with newline":  jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"sub": "a\nb"})),
+		"no roles":              jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"realm_access": nil})),
+		"roles without mapping": jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"realm_access": map[string]any{"roles": []string{"admin", "viewer"}}})),
+		"roles of another type": jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"realm_access": []any{1, true}})),
 	} {
 		require.Nil(t, v.Principal(t.Context(), token), name)
 	}
@@ -151,7 +133,7 @@ func TestUnknownKeysDoNotFloodTheIssuer(t *testing.T) {
 	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	for range 50 {
-		require.Nil(t, v.Principal(t.Context(), sign(t, jose.ES256, other, "k2", i.claims(nil))))
+		require.Nil(t, v.Principal(t.Context(), jwttest.Sign(t, jose.ES256, other, "k2", i.claims(nil))))
 	}
 	require.LessOrEqual(t, i.fetched.Load(), int64(1))
 
@@ -159,7 +141,7 @@ func TestUnknownKeysDoNotFloodTheIssuer(t *testing.T) {
 	i.now = i.now.Add(retryInterval)
 	// The first verification may still join the last request with the old keys.
 	require.Eventually(t, func() bool {
-		return v.Principal(t.Context(), sign(t, jose.ES256, other, "k1", i.claims(nil))) != nil
+		return v.Principal(t.Context(), jwttest.Sign(t, jose.ES256, other, "k1", i.claims(nil))) != nil
 	}, time.Minute, time.Millisecond)
 }
 
@@ -181,7 +163,7 @@ func TestAnIssuerThatFailsIsAskedAgainLater(t *testing.T) {
 			return http.DefaultTransport.RoundTrip(r)
 		})
 	})
-	token := sign(t, jose.ES256, i.key, "k1", i.claims(nil))
+	token := jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(nil))
 	for range 3 {
 		require.Nil(t, v.Principal(t.Context(), token))
 	}
@@ -202,7 +184,7 @@ func TestUnreadableKeysAreLogged(t *testing.T) {
 		c.KeysURL = i.URL + "/nothing"
 	})
 	for range 3 {
-		require.Nil(t, v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(nil))))
+		require.Nil(t, v.Principal(t.Context(), jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(nil))))
 	}
 	require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
 	require.Contains(t, log.String(), "status 404")
@@ -213,7 +195,7 @@ func TestAnotherDiscoveryDocumentIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	v := i.verifier(t, logged(&log))
 	v.cfg.Issuer = strings.Replace(i.URL, "127.0.0.1", "localhost", 1)
-	require.Nil(t, v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(nil))))
+	require.Nil(t, v.Principal(t.Context(), jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(nil))))
 	require.Contains(t, log.String(), "discovery document")
 }
 
@@ -265,7 +247,7 @@ func TestRemovedKeysExpire(t *testing.T) {
 		})
 	})
 	stolen := i.key
-	token := func() string { return sign(t, jose.ES256, stolen, "k1", i.claims(nil)) }
+	token := func() string { return jwttest.Sign(t, jose.ES256, stolen, "k1", i.claims(nil)) }
 	require.NotNil(t, v.Principal(t.Context(), token()))
 	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -277,12 +259,12 @@ func TestRemovedKeysExpire(t *testing.T) {
 	require.NotNil(t, v.Principal(t.Context(), token()), "it is asked again later")
 	i.now = i.now.Add(retryInterval)
 	require.Nil(t, v.Principal(t.Context(), token()))
-	require.NotNil(t, v.Principal(t.Context(), sign(t, jose.ES256, other, "k1", i.claims(nil))))
+	require.NotNil(t, v.Principal(t.Context(), jwttest.Sign(t, jose.ES256, other, "k1", i.claims(nil))))
 
 	fetched := i.fetched.Load()
 	for range 10 {
 		i.now = i.now.Add(keysAge / 20)
-		require.NotNil(t, v.Principal(t.Context(), sign(t, jose.ES256, other, "k1", i.claims(nil))))
+		require.NotNil(t, v.Principal(t.Context(), jwttest.Sign(t, jose.ES256, other, "k1", i.claims(nil))))
 	}
 	require.Equal(t, fetched, i.fetched.Load(), "they are read once an hour")
 }
@@ -295,9 +277,9 @@ func TestUnverifiedAddressesAreRejected(t *testing.T) {
 	} {
 		v := i.verifier(t, change)
 		for _, verified := range []any{nil, false, "true"} {
-			require.Nil(t, v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"email": "ada@example.com", "email_verified": verified}))), name)
+			require.Nil(t, v.Principal(t.Context(), jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"email": "ada@example.com", "email_verified": verified}))), name)
 		}
-		require.NotNil(t, v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"email": "ada@example.com", "email_verified": true}))), name)
+		require.NotNil(t, v.Principal(t.Context(), jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(map[string]any{"email": "ada@example.com", "email_verified": true}))), name)
 	}
 }
 
@@ -312,6 +294,6 @@ func TestKeysAreNotReadInClear(t *testing.T) {
 			return w.Result(), nil
 		})
 	})
-	require.Nil(t, v.Principal(t.Context(), sign(t, jose.ES256, i.key, "k1", i.claims(nil))))
+	require.Nil(t, v.Principal(t.Context(), jwttest.Sign(t, jose.ES256, i.key, "k1", i.claims(nil))))
 	require.Contains(t, log.String(), "jwks_uri")
 }

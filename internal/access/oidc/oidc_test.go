@@ -28,8 +28,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/access"
+	"platform/internal/access/jwttest"
 	"platform/internal/egress"
 )
+
+// keyID is the ID of the key of an issuer.
+const keyID = "k1"
 
 // issuer is an identity provider whose tokens a test determines.
 type issuer struct {
@@ -58,7 +62,7 @@ func newIssuer(t *testing.T) *issuer {
 		_ = json.NewEncoder(w).Encode(document)
 	})
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: i.key.Public(), KeyID: "k1", Algorithm: "ES256", Use: "sig"}}})
+		_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: i.key.Public(), KeyID: keyID, Algorithm: "ES256", Use: "sig"}}})
 	})
 	mux.HandleFunc("/token", i.exchange)
 	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -95,32 +99,13 @@ func (i *issuer) exchange(w http.ResponseWriter, r *http.Request) {
 
 // claims of a valid token for a client, with changes.
 func (i *issuer) claims(client, nonce string, changes map[string]any) map[string]any {
-	claims := map[string]any{
+	return jwttest.Change(map[string]any{
 		"iss": i.URL, "aud": client, "sub": "ada", "exp": i.now.Add(time.Minute).Unix(), "iat": i.now.Unix(), "nonce": nonce, "groups": []string{"ops"},
-	}
-	for name, value := range changes {
-		if claims[name] = value; value == nil {
-			delete(claims, name)
-		}
-	}
-	return claims
+	}, changes)
 }
 
 func (i *issuer) sign(t *testing.T, claims map[string]any) string {
-	return sign(t, jose.ES256, i.key, claims)
-}
-
-func sign(t *testing.T, alg jose.SignatureAlgorithm, key any, claims map[string]any) string {
-	t.Helper()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: jose.JSONWebKey{Key: key, KeyID: "k1"}}, nil)
-	require.NoError(t, err)
-	payload, err := json.Marshal(claims)
-	require.NoError(t, err)
-	signed, err := signer.Sign(payload)
-	require.NoError(t, err)
-	text, err := signed.CompactSerialize()
-	require.NoError(t, err)
-	return text
+	return jwttest.Sign(t, jose.ES256, i.key, keyID, claims)
 }
 
 func (i *issuer) config() Config {
@@ -288,8 +273,8 @@ func (i *issuer) forgeries(t *testing.T, client, nonce string) map[string]string
 	require.NoError(t, err)
 	encode := base64.RawURLEncoding.EncodeToString
 	forged := map[string]string{
-		"another key":          sign(t, jose.ES256, other, i.claims(client, nonce, nil)),
-		"public key as secret": sign(t, jose.HS256, public, i.claims(client, nonce, nil)),
+		"another key":          jwttest.Sign(t, jose.ES256, other, keyID, i.claims(client, nonce, nil)),
+		"public key as secret": jwttest.Sign(t, jose.HS256, public, keyID, i.claims(client, nonce, nil)),
 		"unsigned":             encode([]byte(`{"alg":"none"}`)) + "." + encode(payload) + ".",
 	}
 	for name, changes := range map[string]map[string]any{

@@ -45,14 +45,9 @@ func (e *edge) WindowValue(*sqlite.FunctionContext) (driver.Value, error) { retu
 // Final implements sqlite.AggregateFunction.
 func (e *edge) Final(*sqlite.FunctionContext) {}
 
-// maxQuantileNumbers limits how many numbers the quantiles of a query hold, which are outside the heap
-// of SQLite: 16 MiB.
+// maxQuantileNumbers limits how many numbers the quantiles of a query hold at a time, 16 MiB: they do not count for the
+// heap limit of SQLite.
 const maxQuantileNumbers = 2 << 20
-
-var (
-	errQuantileNumbers = fmt.Errorf("the medians and percentiles of a query can have at most %d numbers: add conditions", maxQuantileNumbers)
-	errFraction        = errors.New("a percentile is a number from 0 to 1, such as 0.99")
-)
 
 // quantile computes a quantile of the numbers of a group, interpolated between the two nearest ones like
 // PERCENTILE_CONT of standard SQL. Without an argument for the fraction it is the median.
@@ -67,7 +62,7 @@ func (q *quantile) Step(_ *sqlite.FunctionContext, args []driver.Value) error {
 	if len(args) > 1 {
 		fraction, ok := numberOf(args[1])
 		if !ok || fraction < 0 || fraction > 1 {
-			return q.session.fail(&Error{Message: errFraction.Error()})
+			return q.session.fail(&Error{Message: "a percentile is a number from 0 to 1, such as 0.99"})
 		}
 		q.fraction = fraction
 	}
@@ -79,7 +74,7 @@ func (q *quantile) Step(_ *sqlite.FunctionContext, args []driver.Value) error {
 		return q.session.fail(&Error{Message: rest.Shorten(stringOf(args[0])) + " is not a number"})
 	}
 	if q.session.quantileNumbers == maxQuantileNumbers {
-		return q.session.fail(&Error{Message: errQuantileNumbers.Error()})
+		return q.session.fail(&Error{Message: fmt.Sprintf("the medians and percentiles of a query can have at most %d numbers: add conditions", maxQuantileNumbers)})
 	}
 	q.session.quantileNumbers++
 	q.numbers = append(q.numbers, number)
@@ -114,8 +109,8 @@ func (q *quantile) Final(*sqlite.FunctionContext) {
 	q.numbers = nil
 }
 
-// quantiles are the names of quantiles and their numbers of arguments: those of DataFusion, of which
-// some are approximate there.
+// quantiles are the functions that compute quantiles, with their numbers of arguments. The names are those of DataFusion,
+// where some are approximate.
 var quantiles = map[string]int32{"median": 1, "approx_median": 1, "approx_percentile_cont": 2, "percentile_cont": 2}
 
 func (s *session) registerAggregates(d *sqlite.Driver) error {

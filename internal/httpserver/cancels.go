@@ -85,7 +85,7 @@ type source struct {
 }
 
 // addCancel counts the cancel of a young request, and reports whether the connection must be closed.
-func (l *perAddress) addCancel(c *conn, now time.Time) bool {
+func (l *boundedListener) addCancel(c *conn, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.cancelled++
@@ -100,7 +100,7 @@ func (l *perAddress) addCancel(c *conn, now time.Time) bool {
 
 // addCancelOf counts the cancel of a young request of an address, and returns how long the address exceeds its
 // bound. The mutex must be held.
-func (l *perAddress) addCancelOf(addr netip.Addr, now time.Time) (debt time.Duration) {
+func (l *boundedListener) addCancelOf(addr netip.Addr, now time.Time) (debt time.Duration) {
 	from := l.sources[addr]
 	if from == nil { // no connection of its own is open
 		from = &source{cancels: newCancelBound(addressCancels)}
@@ -112,7 +112,7 @@ func (l *perAddress) addCancelOf(addr netip.Addr, now time.Time) (debt time.Dura
 }
 
 // addForwardedCancel counts the cancel of a young request that a proxy has forwarded.
-func (l *perAddress) addForwardedCancel(client netip.Addr, now time.Time) {
+func (l *boundedListener) addForwardedCancel(client netip.Addr, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.limit > 0 {
@@ -121,7 +121,7 @@ func (l *perAddress) addForwardedCancel(client netip.Addr, now time.Time) {
 }
 
 // addForwardedCompleted counts a completed request that a proxy has forwarded.
-func (l *perAddress) addForwardedCompleted(client netip.Addr, now time.Time) {
+func (l *boundedListener) addForwardedCompleted(client netip.Addr, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if from := l.sources[client]; from != nil {
@@ -130,7 +130,7 @@ func (l *perAddress) addForwardedCompleted(client netip.Addr, now time.Time) {
 }
 
 // refusal returns why a forwarded request of a client is refused; empty if it is not.
-func (l *perAddress) refusal(client netip.Addr, now time.Time) string {
+func (l *boundedListener) refusal(client netip.Addr, now time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if from := l.sources[client]; l.limit > 0 && from != nil && !from.cancels.Has(now) {
@@ -140,7 +140,7 @@ func (l *perAddress) refusal(client netip.Addr, now time.Time) string {
 }
 
 // addCompleted counts a completed request.
-func (l *perAddress) addCompleted(c *conn) {
+func (l *boundedListener) addCompleted(c *conn) {
 	if c.completed.Add(1)%completedPerCancel != 0 {
 		return
 	}
@@ -164,7 +164,7 @@ func (s *source) addRest(completed int64, now time.Time) {
 
 // forget drops the sources without connections that are like new ones, or this one if there are too many.
 // The mutex must be held.
-func (l *perAddress) forget(addr netip.Addr, now time.Time) {
+func (l *boundedListener) forget(addr netip.Addr, now time.Time) {
 	if l.idle++; l.idle > idleSources && now.Sub(l.swept) >= sweepPause {
 		l.swept = now
 		for other, s := range l.sources {

@@ -170,7 +170,7 @@ func TestConnectingAgainDoesNotAllowMoreCancels(t *testing.T) {
 
 func TestCompletedRequestsCompensateCancels(t *testing.T) {
 	now := time.Unix(1000, 0)
-	l := &perAddress{limit: 10, sources: map[netip.Addr]*source{}}
+	l := &boundedListener{limit: 10, sources: map[netip.Addr]*source{}}
 	addr := netip.MustParseAddr("192.0.2.1")
 	require.Empty(t, l.enter(addr, now))
 	c := &conn{addr: addr, listener: l, cancels: newCancelBound(connectionCancels)}
@@ -193,7 +193,7 @@ func TestCompletedRequestsCompensateCancels(t *testing.T) {
 // What addresses have cancelled is remembered after their last connection has ended, of a bounded number.
 func TestCancelsAreRememberedForAWhile(t *testing.T) {
 	now := time.Unix(1000, 0)
-	l := &perAddress{limit: 10, sources: map[netip.Addr]*source{}}
+	l := &boundedListener{limit: 10, sources: map[netip.Addr]*source{}}
 	addr := netip.MustParseAddr("10.0.0.0")
 	for i := range 3 * idleSources {
 		addr = addr.Next()
@@ -249,7 +249,7 @@ func TestClosedConnectionsOfHTTP1CountAsCancels(t *testing.T) {
 // A connection may be closed before the cancels of its requests are counted. They count nevertheless.
 func TestCancelsCountAfterTheConnectionWasClosed(t *testing.T) {
 	now := time.Unix(1000, 0)
-	l := &perAddress{limit: 10, sources: map[netip.Addr]*source{}}
+	l := &boundedListener{limit: 10, sources: map[netip.Addr]*source{}}
 	addr := netip.MustParseAddr("192.0.2.1")
 	const requests = 100
 	for n := 0; ; n += requests {
@@ -270,7 +270,7 @@ func TestCancelsCountAfterTheConnectionWasClosed(t *testing.T) {
 // A proxy whose clients drop all their requests at the same time is refused for a bounded time.
 func TestRefusalsEnd(t *testing.T) {
 	now := time.Unix(1000, 0)
-	l := &perAddress{limit: 1000, sources: map[netip.Addr]*source{}}
+	l := &boundedListener{limit: 1000, sources: map[netip.Addr]*source{}}
 	addr := netip.MustParseAddr("192.0.2.1")
 	dropAll := func() (closed int) {
 		for range l.limit {
@@ -301,7 +301,7 @@ func TestRefusalsEnd(t *testing.T) {
 // A node that does not respond for seconds must not refuse a proxy afterwards, whose clients have cancelled their requests.
 func TestAProxyMayCancelItsRequestsAfterManyCompletedOnes(t *testing.T) {
 	now := time.Now()
-	l := &perAddress{limit: 10, sources: map[netip.Addr]*source{}}
+	l := &boundedListener{limit: 10, sources: map[netip.Addr]*source{}}
 	addr := netip.MustParseAddr("192.0.2.1")
 	var conns []*conn
 	for range 4 {
@@ -329,7 +329,7 @@ func TestAProxyMayCancelItsRequestsAfterManyCompletedOnes(t *testing.T) {
 // Requests that complete count if each one has a connection of its own.
 func TestShortConnectionsCompensateCancels(t *testing.T) {
 	now := time.Now()
-	l := &perAddress{limit: 10, sources: map[netip.Addr]*source{}}
+	l := &boundedListener{limit: 10, sources: map[netip.Addr]*source{}}
 	addr := netip.MustParseAddr("192.0.2.1")
 	require.Empty(t, l.enter(addr, now)) // another connection
 	for range 2 * addressCancels.Capacity {
@@ -349,7 +349,7 @@ func TestShortConnectionsCompensateCancels(t *testing.T) {
 // During an overload the timeouts of a fifth of the clients behind a proxy may be shorter than the responses take.
 func TestAddressesMayCancelAFifthOfTheirRequests(t *testing.T) {
 	now := time.Unix(1000, 0)
-	l := &perAddress{limit: 100, sources: map[netip.Addr]*source{}}
+	l := &boundedListener{limit: 100, sources: map[netip.Addr]*source{}}
 	addr := netip.MustParseAddr("192.0.2.1")
 	conns := make([]*conn, 50)
 	for i := range conns {

@@ -28,10 +28,10 @@ func (l shortBuffers) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// perAddress is a listener that bounds the open connections, in total and of each remote address, see networkOf.
+// boundedListener is a listener that bounds the open connections, in total and of each remote address, see networkOf.
 // Further ones get a 503 and are closed, as do those of an address that has cancelled too many requests
 // (see boundCancels). All connections end when their client does not read.
-type perAddress struct {
+type boundedListener struct {
 	net.Listener
 	total        int    // 0: no bound
 	limit        int    // of an address; 0: no bound
@@ -52,7 +52,7 @@ type perAddress struct {
 }
 
 // Accept returns the next connection that is within the limit.
-func (l *perAddress) Accept() (net.Conn, error) {
+func (l *boundedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
@@ -74,7 +74,7 @@ func (l *perAddress) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *perAddress) newConn(inner net.Conn, addr netip.Addr) *conn {
+func (l *boundedListener) newConn(inner net.Conn, addr netip.Addr) *conn {
 	c := &conn{
 		Conn: inner, addr: addr, listener: l, timeout: l.writeTimeout, problem: l.problem, awaitsTLS: l.tls,
 		cancels: newCancelBound(connectionCancels),
@@ -84,7 +84,7 @@ func (l *perAddress) newConn(inner net.Conn, addr netip.Addr) *conn {
 }
 
 // enter counts a connection, or returns why there must be no further one.
-func (l *perAddress) enter(addr netip.Addr, now time.Time) (refusal string) {
+func (l *boundedListener) enter(addr netip.Addr, now time.Time) (refusal string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.total > 0 && l.open >= l.total {
@@ -111,7 +111,7 @@ func (l *perAddress) enter(addr netip.Addr, now time.Time) (refusal string) {
 	return ""
 }
 
-func (l *perAddress) leave(addr netip.Addr, completed int64, now time.Time) {
+func (l *boundedListener) leave(addr netip.Addr, completed int64, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	from := l.sources[addr]
@@ -134,7 +134,7 @@ const (
 // refuse sends a response in HTTP/1.1 and closes the connection. The response waits for the first bytes of
 // the request, because clients treat one that they have not asked for as a broken connection. If maxRefusing
 // connections wait, further ones get it immediately.
-func (l *perAddress) refuse(c net.Conn, message string) {
+func (l *boundedListener) refuse(c net.Conn, message string) {
 	if l.refusing.Add(1) > maxRefusing {
 		l.refusing.Add(-1)
 		_ = c.SetDeadline(time.Now().Add(time.Millisecond))
@@ -161,7 +161,7 @@ func skipInput(c net.Conn, buf []byte) {
 	_, _ = io.CopyBuffer(io.Discard, io.LimitReader(c, maxRefusedInput), buf)
 }
 
-func (l *perAddress) writeRefusal(c net.Conn, message string) {
+func (l *boundedListener) writeRefusal(c net.Conn, message string) {
 	const status = http.StatusServiceUnavailable
 	header, body := l.problem(status, "RT0026", message)
 	_, _ = c.Write(response(status, "Retry-After: 1\r\n", header, body))
@@ -218,7 +218,7 @@ type conn struct {
 	net.Conn
 	addr     netip.Addr
 	proxy    bool // the requests are those of clients of a proxy
-	listener *perAddress
+	listener *boundedListener
 	timeout  time.Duration
 	problem  Problem
 	once     sync.Once

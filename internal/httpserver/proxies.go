@@ -67,7 +67,7 @@ func forwardedAddress(text string) (netip.Addr, bool) {
 type clientKey struct{}
 
 // identifyClients makes the address of its client the remote address of each request that a proxy forwards.
-func (l *perAddress) identifyClients(h http.Handler) http.Handler {
+func (l *boundedListener) identifyClients(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, ok := r.Context().Value(connKey{}).(*conn)
 		if !ok || !c.proxy {
@@ -87,7 +87,7 @@ func (l *perAddress) identifyClients(h http.Handler) http.Handler {
 }
 
 // refuseForwarded responds to a single request, as others share its connection.
-func (l *perAddress) refuseForwarded(w http.ResponseWriter, client netip.Addr, message string) {
+func (l *boundedListener) refuseForwarded(w http.ResponseWriter, client netip.Addr, message string) {
 	l.refused.add(client, message)
 	w.Header().Set("Retry-After", "1")
 	l.problem.write(w, http.StatusServiceUnavailable, "RT0026", message)

@@ -28,9 +28,9 @@ type Config struct {
 	// MaxConnections bounds the open connections; further ones wait to be accepted. 0 means
 	// unlimited. While the server stops, up to maxEstablished of those are served as well.
 	MaxConnections int
-	// TotalConnections bounds the open connections, too, but further ones are answered 503 and closed. No bound if 0.
+	// TotalConnections bounds the open connections as well, but further ones get status 503 and are closed. No bound if 0.
 	TotalConnections int
-	// AddressConnections does the same for those of one remote address.
+	// AddressConnections bounds those of one remote address; further ones get status 503 and are closed. No bound if 0.
 	AddressConnections int
 	// TrustedProxies are networks of proxies whose requests are those of the clients in their header
 	// X-Forwarded-For, which becomes the RemoteAddr of the request. AddressConnections does not apply to them.
@@ -90,7 +90,7 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 	if cfg.Problem == nil {
 		cfg.Problem = adminProblem
 	}
-	bound := &perAddress{
+	bound := &boundedListener{
 		Listener: ln, total: cfg.TotalConnections, limit: cfg.AddressConnections, section: cfg.Section, tls: cfg.TLS != nil, writeTimeout: cfg.WriteTimeout, sources: map[netip.Addr]*source{},
 		proxies: cfg.TrustedProxies, problem: cfg.Problem, refused: &refusals{log: cfg.Log}, closed: &refusals{log: cfg.Log},
 	}

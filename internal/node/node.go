@@ -106,8 +106,8 @@ func Run(ctx context.Context, loaded *config.Loaded, log *slog.Logger, levels *t
 	return n.serve(ctx)
 }
 
-// connections are the limits of a process that may open many files. They are not configurable. That of the node port applies to
-// HTTP without a certificate as well.
+// connections are the limits of a process that may open enough files. They are not configurable. That of the node port is for
+// connections that use HTTP, with or without a certificate.
 var connections = process.ConnectionLimits{Ingress: 10_000, Admin: 2000, Node: 500, Pending: 512}
 
 // newNode returns a node that has nothing open yet.

@@ -8,8 +8,8 @@ import (
 const (
 	// keptOpen is how many files a database keeps open, which is the default of Pebble.
 	keptOpen = 1000
-	// openShare: a database keeps at most one part in openShare of the files open that the process may open. It opens others for
-	// writes and compactions.
+	// openShare limits these files to 1/openShare of those that the process may open. The rest is for other databases, files that
+	// are being written, and connections.
 	openShare = 16
 )
 

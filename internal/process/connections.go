@@ -7,13 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ConnectionLimits is how many connections of clients may be open on each port, and how many connections to the node port may
-// be pending: it is not known yet whether they are those of nodes.
+// ConnectionLimits are the most connections that clients may have open on each port, and the most connections to the node port
+// that may be pending, which means that it is not known yet whether a node has opened them.
 type ConnectionLimits struct{ Ingress, Admin, Node, Pending int }
 
-// Connections of clients may take one part in connectionShare of the files that the process may open, and pending ones another one
-// in pendingShare. The rest is for the tables and the log, which fail if they can open no further file, and for connections to
-// nodes and endpoints.
+// Connections of clients may use 1/connectionShare of the files that the process may open, and pending ones 1/pendingShare. The
+// rest is for the tables and the log, which fail if they cannot open a file, and for connections to nodes and endpoints.
 const (
 	connectionShare = 2
 	pendingShare    = 4
@@ -30,7 +29,7 @@ func (c ConnectionLimits) Fit(log *slog.Logger) ConnectionLimits {
 	return lowered
 }
 
-// within lowers the limits to their share of so many files, those of clients in proportion.
+// within returns the limits, lowered to their shares of this number of files; those of clients in proportion.
 func (c ConnectionLimits) within(files int) ConnectionLimits {
 	c.Pending = max(1, min(c.Pending, files/pendingShare))
 	total, sum := files/connectionShare, c.Ingress+c.Admin+c.Node

@@ -122,7 +122,8 @@ func (p *PartitionStatus) Lag() int64 {
 	return max(0, p.End-p.Position)
 }
 
-// KnowsAge reports whether a number of seconds is the age of the oldest of records that are not delivered.
+// KnowsAge reports whether seconds is the age of the oldest of the records that are not delivered. If there are records, 0
+// means that their age is not known.
 func KnowsAge(records int64, seconds float64) bool { return records == 0 || seconds > 0 }
 
 // BlockedRecord is a record that cannot be delivered.

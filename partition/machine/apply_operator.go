@@ -94,8 +94,8 @@ func (c *Pause) reason() string {
 	return c.Reason
 }
 
-// takesOver reports whether a pause that would last only until the invocation is resumed on another
-// deployment becomes that of an operator, who has requested one as well.
+// takesOver reports whether an operator requests this pause while the invocation is paused only to be resumed on another
+// deployment. The invocation then stays paused until it is resumed by an operator.
 func (c *Pause) takesOver(inv *Invocation) bool { return c.Repin == "" && inv.repinning() }
 
 func (m *Machine) pauseByOperator(c *Pause) (Outcome, error) {

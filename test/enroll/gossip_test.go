@@ -28,7 +28,7 @@ func (c *cluster) gossips(t *testing.T, node int, name, incarnation string) *mem
 	require.NoError(t, err)
 	packets, err := membership.ListenPacket(t.Context(), l.Addr())
 	require.NoError(t, err)
-	ports := membership.Split(l, security, 10)
+	ports := membership.Split(l, security, 512)
 	members, err := membership.Open(membership.Config{
 		Name: name, Incarnation: incarnation, ClusterName: clusterName, Address: l.Addr().String(), Streams: ports.Gossip, Packets: packets,
 		Seeds: []string{c.nodes[0].NodeAddress()}, Security: security, Logger: slog.New(slog.DiscardHandler),

@@ -130,7 +130,7 @@ func (d *Dir) acquireReadable(remedy string) error {
 
 func (d *Dir) acquireFile(lock *os.File, err error, remedy string) error {
 	if errors.Is(err, unix.EROFS) {
-		return fmt.Errorf("open lock of the data directory: %w; mount the file system writable, after a check if an error has made it read-only, or copy the directory to another one", err)
+		return fmt.Errorf("open lock of the data directory: %w; if the file system became read-only after an error, check it and mount it again, or copy the directory to another one", err)
 	}
 	if err != nil {
 		return fmt.Errorf("open lock of the data directory: %w", err)

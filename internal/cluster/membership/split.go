@@ -20,8 +20,8 @@ const (
 	// peekTimeout bounds how long a connection may take to send its first bytes, and how
 	// long it waits to be accepted.
 	peekTimeout = 5 * time.Second
-	// peekingShare: one remote address may have one part in peekingShare of the connections in either state. A client that
-	// opens connections and sends nothing must not keep nodes at other addresses from connecting.
+	// peekingShare limits one remote address to 1/peekingShare of the connections in either state: a client that opens
+	// connections and sends nothing must not keep nodes at other addresses from connecting.
 	peekingShare = 8
 	// protocolBytes is the number of bytes that identify the protocol.
 	protocolBytes = 4
@@ -57,7 +57,7 @@ type Ports struct {
 
 // Split dispatches the connections of l by their first bytes. Connections of unknown
 // protocols are closed. Nodes are authenticated first, as security requires, which may be
-// nil. At most pending connections are not identified yet. Ports takes ownership of l and stops on Close or when l is closed.
+// nil. pending limits the connections that are not identified yet. Ports takes ownership of l and stops on Close or when l is closed.
 func Split(l net.Listener, security *nodetls.Security, pending int) *Ports {
 	return split(l, security, pending, peekTimeout)
 }

@@ -1,6 +1,6 @@
 /**
- * The positions of the failed attempts that are counted from 1 again because the invocation was suspended or cancelled after the
- * failure before. After a resume they are as well, which the event of the resume explains.
+ * The positions of the failed attempts whose count began again at 1 because the invocation was suspended or cancelled after the
+ * previous failure. A resume also restarts the count, but has an event of its own.
  */
 export function recounts(events: readonly { type: string; attempts?: number | undefined }[]): Set<number> {
   const out = new Set<number>()
